@@ -1,0 +1,217 @@
+//! The command line of `gateway`. Data goes to stdout, everything else to
+//! stderr; an error is followed by a hint.
+#![allow(clippy::print_stdout)]
+
+pub mod client;
+mod demo;
+mod exec;
+mod nodes;
+mod operators;
+mod output;
+mod sessions;
+mod terminal;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use config::StateDir;
+use fault::{ErrorCode, Fault};
+
+use crate::gateway::{NODE_CERTIFICATE_LIFETIME, Settings};
+use crate::serve;
+use client::Connection;
+
+/// Pairs node hosts, routes commands to them and streams their output.
+///
+/// Exit codes of commands that run something: the command's own code; 124 timed
+/// out; 126 or 127 could not be started; 128+N ended by signal N; 77 refused;
+/// 69 not dispatched, safe to try again; 74 outcome unknown; 2 wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "gateway", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Args)]
+struct Common {
+    /// Where state lies [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw].
+    #[arg(long, global = true, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Talk to a remote gateway with this operator identity (`gateway operators add` writes it).
+    #[arg(long, global = true, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until stopped.
+    Serve(ServeArgs),
+    /// Run a command on a node, streaming its output.
+    Exec(exec::ExecArgs),
+    /// Follow a session that is there, from its first retained byte.
+    Attach(exec::AttachArgs),
+    /// List sessions.
+    Sessions(sessions::ListArgs),
+    /// End a session: TERM to its whole tree, KILL after a grace.
+    Kill(sessions::KillArgs),
+    /// Pair and manage nodes.
+    #[command(subcommand)]
+    Nodes(nodes::NodesCommand),
+    /// Manage remote operators.
+    #[command(subcommand)]
+    Operators(operators::OperatorsCommand),
+    /// Show the running gateway.
+    Status,
+    /// See it work: a temporary gateway, a node host paired with it, one command.
+    Demo(demo::DemoArgs),
+    /// The node host of `demo`.
+    #[command(hide = true, name = "node-host")]
+    NodeHost(node_host::cli::RunArgs),
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// Where nodes and remote operators connect.
+    #[arg(long, default_value = "127.0.0.1:18789", value_name = "ADDR:PORT")]
+    listen: SocketAddr,
+    /// Lifetime of node certificates; they are renewed at two thirds of it.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    node_certificate_lifetime: Option<Duration>,
+}
+
+/// Parses the arguments of the process and does what they say.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // The node host forks its launcher before any thread is there.
+    if let Command::NodeHost(args) = cli.command {
+        return args.run();
+    }
+    init_log();
+    identity::install_crypto_provider();
+    // A client waits on one connection; only a server has use for threads.
+    let mut builder = match cli.command {
+        Command::Serve(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = match builder.enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&Fault::new(ErrorCode::Internal, format!("no runtime: {error}")), false),
+    };
+    let json = cli.common.json;
+    let outcome = runtime.block_on(run(cli));
+    // The thread that reads stdin may be blocked in a read for ever.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(fault) => fail(&fault, json),
+    }
+}
+
+async fn run(cli: Cli) -> Result<u8, Fault> {
+    let common = cli.common;
+    match cli.command {
+        Command::Serve(args) => {
+            let lifetime = args.node_certificate_lifetime.unwrap_or(NODE_CERTIFICATE_LIFETIME);
+            let settings =
+                Settings { state: common.state()?, listen: args.listen, node_certificate_lifetime: lifetime };
+            serve::run(settings).await
+        }
+        Command::Exec(args) => exec::exec(&common, args).await,
+        Command::Attach(args) => exec::attach(&common, args).await,
+        Command::Sessions(args) => sessions::list(&common, args).await,
+        Command::Kill(args) => sessions::kill(&common, args).await,
+        Command::Nodes(command) => nodes::run(&common, command).await,
+        Command::Operators(command) => operators::run(&common, command).await,
+        Command::Status => nodes::status(&common).await,
+        Command::Demo(args) => demo::run(args).await,
+        Command::NodeHost(_) => Err(Fault::new(ErrorCode::Internal, "the node host runs before the runtime")),
+    }
+}
+
+impl Common {
+    fn state(&self) -> Result<StateDir, Fault> {
+        let state = StateDir::from_process(self.state_dir.clone())
+            .map_err(|e| Fault::new(e.code(), e.to_string()).hint(e.hint()))?;
+        Ok(state)
+    }
+
+    async fn connect(&self) -> Result<Connection, Fault> {
+        match &self.identity {
+            Some(file) => Connection::remote(file).await,
+            None => Connection::local(&self.state()?).await,
+        }
+    }
+}
+
+/// Prints a failure as all commands do.
+fn fail(fault: &Fault, json: bool) -> ExitCode {
+    if json {
+        let value = serde_json::json!({ "error": fault });
+        eprintln!("{value}");
+    } else {
+        eprintln!("gateway: {fault}");
+        if let Some(hint) = &fault.hint {
+            eprintln!("hint: {hint}");
+        }
+    }
+    ExitCode::from(fault.exit_class().status())
+}
+
+fn init_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("FARRUN_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    // Only the first call of a process counts.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// `90`, `90s`, `10m`, `2h`, `30d`; bare numbers are seconds.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: u64 =
+        number.parse().map_err(|_| format!("`{text}` is no duration, as in 90s, 10m, 2h, 30d"))?;
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        other => return Err(format!("unknown unit `{other}`; use s, m, h or d")),
+    };
+    number
+        .checked_mul(seconds)
+        .filter(|s| *s > 0)
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("`{text}` is out of range"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations() {
+        let table = [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200), ("30d", 2_592_000)];
+        for (text, seconds) in table {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for bad in ["", "s", "-1", "1w", "0", "1.5s", "99999999999999999999d"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! `gateway exec` and `gateway attach`.
+
+mod follow;
+mod input;
+mod render;
+
+use std::collections::HashMap;
+
+use clap::Args;
+use fault::{ErrorCode, Fault};
+use proto::v1::{self as pb, client_frame};
+
+use super::{Common, terminal};
+pub(super) use follow::{Follower, Leave, new_run_id};
+pub(super) use input::Source;
+pub(super) use render::Renderer;
+
+#[derive(Debug, Args)]
+pub(super) struct ExecArgs {
+    /// Where to run; only `node` in this version.
+    #[arg(long, default_value = "node", hide = true)]
+    host: String,
+    /// The node: id, name, or id prefix of six or more. Not needed when only one is connected.
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    /// Directory on the node; its default unless given.
+    #[arg(long, value_name = "DIR")]
+    workdir: Option<String>,
+    /// Set a variable for the command.
+    #[arg(long, value_name = "K=V", value_parser = parse_env)]
+    env: Vec<(String, String)>,
+    /// Seconds until the command is killed; 0 is never [default: 1800].
+    #[arg(long, alias = "timeout-seconds", value_name = "S")]
+    timeout: Option<u64>,
+    /// Run it in a terminal.
+    #[arg(long)]
+    pty: bool,
+    /// Send this process's input to the command.
+    #[arg(long)]
+    stdin: bool,
+    /// Leave it running: print the session and return.
+    #[arg(long)]
+    detach: bool,
+    /// Run the one argument as text of the node's shell.
+    #[arg(long, short = 'c')]
+    shell: bool,
+    /// Name this run: the same id is never started twice.
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    /// The command and its arguments, run as they are, without a shell between.
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AttachArgs {
+    /// Session id, unique prefix of one, or run id.
+    session: String,
+    /// The node, where several know such a session.
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    /// Start reading at this byte.
+    #[arg(long, value_name = "OFFSET", default_value_t = 0, hide_default_value = true)]
+    from: u64,
+    /// Send this process's input to the command.
+    #[arg(long)]
+    stdin: bool,
+}
+
+pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
+    let form = if args.shell {
+        let [text] = args.command.as_slice() else {
+            return Err(Fault::new(ErrorCode::InvalidRequest, "`--shell` takes one argument")
+                .hint("quote it: gateway exec --shell -- 'ls | wc -l'"));
+        };
+        pb::invocation::Form::Shell(text.clone())
+    } else {
+        pb::invocation::Form::Argv(pb::Argv { words: args.command })
+    };
+    let request = pb::ExecRequest {
+        host: args.host,
+        node: args.node.unwrap_or_default(),
+        invocation: Some(pb::Invocation { form: Some(form) }),
+        workdir: args.workdir.unwrap_or_default(),
+        env: args.env.into_iter().collect::<HashMap<_, _>>(),
+        deadline: args.timeout.map(deadline),
+        stdin: if args.stdin || args.pty { pb::Stdin::Open } else { pb::Stdin::Closed }.into(),
+        terminal: args.pty.then(terminal::size),
+        on_close: if args.detach { pb::OnClose::Keep } else { pb::OnClose::Kill }.into(),
+        run_id: match args.run_id {
+            Some(id) => id,
+            None => new_run_id()?,
+        },
+        ..pb::ExecRequest::default()
+    };
+    let source = match (args.pty && !args.detach, args.stdin && !args.detach) {
+        (true, _) => Source::Terminal,
+        (false, true) => Source::Stream,
+        (false, false) => Source::None,
+    };
+    let follower = Follower {
+        connection: common.connect().await?,
+        renderer: Renderer::new(common.json),
+        source,
+        leave: if args.detach { Leave::AtOnce } else { Leave::KillsIt },
+    };
+    follower.run(client_frame::Frame::Start(request)).await
+}
+
+pub(super) async fn attach(common: &Common, args: AttachArgs) -> Result<u8, Fault> {
+    let connection = common.connect().await?;
+    let request = pb::AttachRequest {
+        session: args.session.clone(),
+        node: args.node.clone().unwrap_or_default(),
+        from_offset: args.from,
+        on_close: pb::OnClose::Keep.into(),
+    };
+    let follower = Follower {
+        connection,
+        renderer: Renderer::new(common.json),
+        source: if args.stdin { Source::Attached } else { Source::None },
+        leave: Leave::KeepsIt,
+    };
+    follower.run(client_frame::Frame::Attach(request)).await
+}
+
+fn deadline(seconds: u64) -> pb::Deadline {
+    let limit = match seconds {
+        0 => pb::deadline::Limit::None(true),
+        seconds => pb::deadline::Limit::TimeoutMs(seconds.saturating_mul(1000)),
+    };
+    pb::Deadline { limit: Some(limit) }
+}
+
+fn parse_env(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .ok_or_else(|| format!("`{text}` is not of the form K=V"))
+}

@@ -1,0 +1,276 @@
+//! Following a session from the command line, across a gateway that restarts.
+
+use std::time::Duration;
+
+use fault::{ErrorCode, Fault};
+use proto::v1::{self as pb, client_frame::Frame, session_event::Event};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::super::client::Connection;
+use super::super::terminal::{RawMode, size};
+use super::input::{self, Asked, Signals, Source, Typed};
+use super::render::{BrokenPipe, Renderer};
+
+/// A gateway that went away may come back within this time.
+const COME_BACK_WITHIN: Duration = Duration::from_secs(30);
+/// Frames that may wait for the gateway.
+const FRAMES_MAX: usize = 4;
+/// Exit code of a process whose reader went away: 128 + SIGPIPE.
+const BROKEN_PIPE: u8 = 141;
+/// SIGINT.
+const INTERRUPT: i32 = 2;
+
+/// What leaving does to the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Leave {
+    /// It ends: a command in the foreground.
+    KillsIt,
+    /// It goes on: somebody else's session.
+    KeepsIt,
+    /// It goes on, and we leave as soon as it started.
+    AtOnce,
+}
+
+/// One followed session.
+#[derive(Debug)]
+pub(in super::super) struct Follower {
+    pub(in super::super) connection: Connection,
+    pub(in super::super) renderer: Renderer,
+    pub(in super::super) source: Source,
+    pub(in super::super) leave: Leave,
+}
+
+/// How one connection's worth of following ended.
+enum Outcome {
+    Code(u8),
+    /// The gateway went away; the session did not.
+    Lost(Fault),
+    Failed(Fault),
+}
+
+/// What is known of the session, to find it again.
+#[derive(Debug, Default)]
+struct Known {
+    session: String,
+    node: String,
+    /// Merged offset of the first byte that was not written out yet.
+    offset: u64,
+}
+
+impl Follower {
+    /// Follows to the end; yields the exit code.
+    pub(in super::super) async fn run(mut self, first: Frame) -> Result<u8, Fault> {
+        let terminal_error = |e: std::io::Error| Fault::new(ErrorCode::Internal, format!("terminal: {e}"));
+        let mut raw = match self.source {
+            Source::Terminal => Some(RawMode::enter().map_err(terminal_error)?),
+            Source::None | Source::Stream | Source::Attached => None,
+        };
+        let mut typed = match self.source {
+            Source::Attached => mpsc::channel(1).1,
+            source => input::start(source),
+        };
+        let mut signals = Signals::new(self.source).map_err(terminal_error)?;
+        let mut known = Known::default();
+        let mut frame = first.clone();
+        let outcome = loop {
+            let outcome = self.once(frame, &mut known, &mut typed, &mut signals, &mut raw).await;
+            let fault = match outcome {
+                Ok(Outcome::Code(code)) => break Ok(code),
+                Ok(Outcome::Failed(fault)) => break Err(fault),
+                Ok(Outcome::Lost(fault)) => fault,
+                Err(BrokenPipe) => break Ok(BROKEN_PIPE),
+            };
+            let note = format!("the gateway went away ({fault}); trying to find the session again");
+            if self.renderer.note(&note).await.is_err() {
+                break Ok(BROKEN_PIPE);
+            }
+            match self.connection.again(COME_BACK_WITHIN).await {
+                Ok(connection) => self.connection = connection,
+                Err(_) => break Err(unknown(&known, &fault)),
+            }
+            frame = known.again(&first, self.leave);
+        };
+        drop(raw.take());
+        match self.renderer.finish().await {
+            Ok(()) => outcome,
+            Err(BrokenPipe) => outcome.map(|_| BROKEN_PIPE),
+        }
+    }
+
+    async fn once(
+        &mut self,
+        first: Frame,
+        known: &mut Known,
+        typed: &mut mpsc::Receiver<Typed>,
+        signals: &mut Signals,
+        raw: &mut Option<RawMode>,
+    ) -> Result<Outcome, BrokenPipe> {
+        let (frames, stream) = mpsc::channel(FRAMES_MAX);
+        // The queue is new and empty.
+        let _ = frames.try_send(pb::ClientFrame { frame: Some(first) });
+        let opened = self.connection.tools().interact(ReceiverStream::new(stream)).await;
+        let mut events = match opened {
+            Ok(reply) => reply.into_inner(),
+            Err(status) => return Ok(failed(&status)),
+        };
+        let mut typing = true;
+        loop {
+            tokio::select! {
+                event = events.message() => {
+                    let event = match event {
+                        Ok(Some(event)) => event.event,
+                        Ok(None) if self.leave == Leave::AtOnce => return Ok(Outcome::Code(0)),
+                        Ok(None) => return Ok(Outcome::Lost(Fault::new(ErrorCode::Disconnected, "the stream ended"))),
+                        Err(status) => return Ok(failed(&status)),
+                    };
+                    if let Some(outcome) = self.on_event(event, known, &frames, typed, signals, raw).await? {
+                        return Ok(outcome);
+                    }
+                }
+                typed = typed.recv(), if typing => match typed {
+                    Some(Typed::Frame(frame)) => {
+                        // A closed stream shows as the end of the events.
+                        let _ = frames.send(pb::ClientFrame { frame: Some(frame) }).await;
+                    }
+                    Some(Typed::Leave) => return self.leave(known).await,
+                    None => typing = false,
+                },
+                asked = signals.next() => match (asked, self.leave) {
+                    (Asked::Frame(frame), _) => {
+                        let _ = frames.send(pb::ClientFrame { frame: Some(frame) }).await;
+                    }
+                    (Asked::Interrupt | Asked::Insist, Leave::KeepsIt) => return self.leave(known).await,
+                    (Asked::Interrupt, _) => {
+                        let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Signal(INTERRUPT)) }).await;
+                    }
+                    (Asked::Insist, _) => {
+                        let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Kill(true)) }).await;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn on_event(
+        &mut self,
+        event: Option<Event>,
+        known: &mut Known,
+        frames: &mpsc::Sender<pb::ClientFrame>,
+        typed: &mut mpsc::Receiver<Typed>,
+        signals: &mut Signals,
+        raw: &mut Option<RawMode>,
+    ) -> Result<Option<Outcome>, BrokenPipe> {
+        match event {
+            Some(Event::Started(started)) => {
+                self.renderer.started(&started).await?;
+                let session = started.session.unwrap_or_default();
+                known.session.clone_from(&session.session_id);
+                known.node.clone_from(&session.node_id);
+                if self.leave == Leave::AtOnce {
+                    self.renderer.detached(&session.session_id).await?;
+                    let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Detach(true)) }).await;
+                    return Ok(Some(Outcome::Code(0)));
+                }
+                if self.source == Source::Attached {
+                    self.source = if session.terminal { Source::Terminal } else { Source::Stream };
+                    if session.terminal {
+                        *raw = RawMode::enter().ok();
+                        let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Resize(size())) }).await;
+                    }
+                    *typed = input::start(self.source);
+                    if let Ok(fresh) = Signals::new(self.source) {
+                        *signals = fresh;
+                    }
+                }
+            }
+            Some(Event::Output(output)) => {
+                let end = output.records.last().map(|r| r.offset + r.data.len() as u64);
+                self.renderer.output(output.records).await?;
+                known.offset = end.unwrap_or(known.offset);
+            }
+            Some(Event::Gap(gap)) => {
+                self.renderer.gap(&gap).await?;
+                known.offset = gap.to;
+            }
+            Some(Event::Exit(exit)) => {
+                drop(raw.take());
+                self.renderer.exit(&exit).await?;
+                return Ok(Some(Outcome::Code(exit_code(&exit))));
+            }
+            Some(Event::InputRefused(fault)) => self.renderer.trouble("inputRefused", &fault.into()).await?,
+            Some(Event::Interrupted(interrupted)) => {
+                let fault = interrupted.why.map(Fault::from);
+                let fault = fault.unwrap_or_else(|| Fault::new(ErrorCode::Disconnected, "the node is away"));
+                self.renderer.trouble("interrupted", &fault).await?;
+            }
+            Some(Event::Resumed(_)) => self.renderer.note("the node is back, output goes on").await?,
+            None => {}
+        }
+        Ok(None)
+    }
+
+    async fn leave(&self, known: &Known) -> Result<Outcome, BrokenPipe> {
+        if self.leave != Leave::KillsIt {
+            self.renderer.note(&format!("left {}; it goes on", known.session)).await?;
+        }
+        Ok(Outcome::Code(0))
+    }
+}
+
+impl Known {
+    /// The frame that finds the session again, or starts it if it never
+    /// started: the run id makes that safe.
+    fn again(&self, first: &Frame, leave: Leave) -> Frame {
+        if self.session.is_empty() {
+            return first.clone();
+        }
+        let on_close = if leave == Leave::KillsIt { pb::OnClose::Kill } else { pb::OnClose::Keep };
+        Frame::Attach(pb::AttachRequest {
+            session: self.session.clone(),
+            node: self.node.clone(),
+            from_offset: self.offset,
+            on_close: on_close.into(),
+        })
+    }
+}
+
+fn unknown(known: &Known, fault: &Fault) -> Fault {
+    let lost =
+        Fault::new(ErrorCode::OutcomeUnknown, format!("the gateway did not come back: {}", fault.message));
+    if known.session.is_empty() {
+        lost.hint("nobody said whether the command started: `gateway sessions`")
+    } else {
+        lost.hint(format!("the session goes on: gateway attach {} --from {}", known.session, known.offset))
+    }
+}
+
+fn failed(status: &Status) -> Outcome {
+    let fault = Fault::from_status(status);
+    match fault.code {
+        ErrorCode::Draining | ErrorCode::GatewayUnreachable | ErrorCode::Disconnected => Outcome::Lost(fault),
+        _ => Outcome::Failed(fault),
+    }
+}
+
+/// The exit code for an end: the command's own where it has one.
+fn exit_code(exit: &pb::Exit) -> u8 {
+    use pb::exit::How;
+    match &exit.how {
+        _ if exit.timed_out => fault::ExitClass::TimedOut.status(),
+        Some(How::Code(code)) => u8::try_from(*code).unwrap_or(u8::MAX),
+        Some(How::Signal(signal)) => fault::ExitClass::Signal(u8::try_from(*signal).unwrap_or(0)).status(),
+        Some(How::CouldNotStart(failure)) => match failure.kind() {
+            pb::could_not_start::Kind::NotFound => fault::ExitClass::CommandNotFound.status(),
+            _ => fault::ExitClass::CouldNotStart.status(),
+        },
+        Some(How::Unreaped(_)) => fault::ExitClass::Internal.status(),
+        Some(How::Lost(_)) | None => fault::ExitClass::OutcomeUnknown.status(),
+    }
+}
+
+/// A random run id: the CLI chooses it, so that it can ask again safely.
+pub(in super::super) fn new_run_id() -> Result<String, Fault> {
+    crate::start::new_run_id()
+}

@@ -1,0 +1,122 @@
+//! The terminal of the person at the command line: raw mode, its size, and the
+//! key sequence that leaves a session.
+
+use std::io::{self, IsTerminal as _};
+
+use proto::v1 as pb;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// Size of a terminal whose own is unknown (`runtime.md` §3).
+const DEFAULT_SIZE: pb::WindowSize = pb::WindowSize { columns: 120, rows: 30 };
+
+/// Raw mode until dropped. Nothing where stdin is no terminal.
+#[derive(Debug)]
+pub(super) struct RawMode {
+    saved: Option<Termios>,
+}
+
+impl RawMode {
+    /// Enters raw mode.
+    pub(super) fn enter() -> io::Result<Self> {
+        let stdin = io::stdin();
+        if !stdin.is_terminal() {
+            return Ok(Self { saved: None });
+        }
+        let saved = tcgetattr(&stdin)?;
+        let mut raw = saved.clone();
+        raw.make_raw();
+        tcsetattr(&stdin, OptionalActions::Flush, &raw)?;
+        Ok(Self { saved: Some(saved) })
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        if let Some(saved) = &self.saved {
+            // The terminal may be gone.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Flush, saved);
+        }
+    }
+}
+
+/// The size of the person's terminal.
+pub(super) fn size() -> pb::WindowSize {
+    match tcgetwinsize(io::stdout()).or_else(|_| tcgetwinsize(io::stdin())) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            pb::WindowSize { columns: size.ws_col.into(), rows: size.ws_row.into() }
+        }
+        Ok(_) | Err(_) => DEFAULT_SIZE,
+    }
+}
+
+/// Watches typed bytes for Enter `~` `.`, which leaves the session, as ssh
+/// does. Enter `~` `~` types one `~`.
+#[derive(Debug)]
+pub(super) struct Escape {
+    state: At,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    LineStart,
+    Tilde,
+    Inside,
+}
+
+impl Default for Escape {
+    fn default() -> Self {
+        Self { state: At::LineStart }
+    }
+}
+
+impl Escape {
+    /// The bytes to send on; `None` when the person wants to leave.
+    pub(super) fn filter(&mut self, typed: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(typed.len() + 1);
+        for &byte in typed {
+            self.state = match (self.state, byte) {
+                (At::LineStart, b'~') => At::Tilde,
+                (At::Tilde, b'.') => return None,
+                (At::Tilde, b'~') => {
+                    out.push(b'~');
+                    At::Inside
+                }
+                (At::Tilde, other) => {
+                    out.extend([b'~', other]);
+                    after(other)
+                }
+                (_, other) => {
+                    out.push(other);
+                    after(other)
+                }
+            };
+        }
+        Some(out)
+    }
+}
+
+fn after(byte: u8) -> At {
+    if byte == b'\r' || byte == b'\n' { At::LineStart } else { At::Inside }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequence() {
+        let filter = |typed: &[&[u8]]| {
+            let mut escape = Escape::default();
+            let mut out = Vec::new();
+            for part in typed {
+                out.extend(escape.filter(part)?);
+            }
+            Some(out)
+        };
+        assert_eq!(filter(&[b"ls ~.\r"]), Some(b"ls ~.\r".to_vec()));
+        assert_eq!(filter(&[b"~."]), None);
+        assert_eq!(filter(&[b"x\r", b"~", b"."]), None);
+        assert_eq!(filter(&[b"x\r~~."]), Some(b"x\r~.".to_vec()));
+        assert_eq!(filter(&[b"\r~a"]), Some(b"\r~a".to_vec()));
+    }
+}

@@ -1,0 +1,240 @@
+//! One caller following one session: output, interruptions, the end.
+//!
+//! The session belongs to its node, so nothing here is lost when this task
+//! ends: it decides only what becomes of the command when the caller leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fault::{ErrorCode, Fault};
+use identity::Fingerprint;
+use proto::v1::{self as pb, request::Command, session_event::Event};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::feed::{COME_BACK_WITHIN, FeedReader, Item};
+use crate::gateway::Gateway;
+use crate::start::{Started, comes_back};
+
+/// Answer to a kill.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What becomes of the command when its caller goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnClose {
+    /// It is killed. Until then its output is never dropped: a slow caller
+    /// slows the command.
+    Kill,
+    /// It goes on; output beyond the retention is dropped, with a named gap.
+    Keep,
+}
+
+impl OnClose {
+    /// The wish of a caller who starts a command.
+    pub fn of(wire: pb::OnClose) -> Self {
+        match wire {
+            pb::OnClose::Keep => Self::Keep,
+            pb::OnClose::Kill | pb::OnClose::Unspecified => Self::Kill,
+        }
+    }
+}
+
+/// Sends to the caller.
+pub type Events = mpsc::Sender<Result<pb::SessionEvent, Status>>;
+
+/// What the input side needs of a follower.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    /// Cancel it to leave the session running.
+    pub detach: CancellationToken,
+    /// Cancelled when the follower is done.
+    pub done: CancellationToken,
+    /// For news about input.
+    pub events: Events,
+}
+
+/// The follower.
+#[derive(Debug)]
+pub struct Follow {
+    gateway: Arc<Gateway>,
+    node: Fingerprint,
+    session: String,
+    reader: FeedReader,
+    on_close: OnClose,
+    events: Events,
+    detach: CancellationToken,
+    done: CancellationToken,
+    /// Sent first.
+    greeting: Option<pb::Started>,
+}
+
+/// How following ended.
+enum Outcome {
+    /// The caller has everything, or an error that says what it lacks.
+    Finished,
+    /// The caller asked to leave the session running.
+    Detached,
+    /// The caller is gone.
+    Gone,
+}
+
+impl Follow {
+    /// A follower of a started session, and its handle.
+    pub fn new(gateway: Arc<Gateway>, started: Started, on_close: OnClose, events: Events) -> (Self, Handle) {
+        let (detach, done) = (CancellationToken::new(), CancellationToken::new());
+        let handle = Handle { detach: detach.clone(), done: done.clone(), events: events.clone() };
+        let node = started.link.node;
+        let mut session = started.session;
+        session.node_id = node.to_hex();
+        session.node_name = gateway.registry.name(&node);
+        let follow = Self {
+            gateway,
+            node,
+            session: session.session_id.clone(),
+            reader: started.reader,
+            on_close,
+            events,
+            detach,
+            done,
+            greeting: Some(pb::Started {
+                session: Some(session),
+                existing: started.existing,
+                workdir: started.workdir,
+            }),
+        };
+        (follow, handle)
+    }
+
+    /// Follows to the end.
+    pub async fn run(mut self) {
+        let outcome = self.follow().await;
+        self.done.cancel();
+        match outcome {
+            Outcome::Finished | Outcome::Detached => {}
+            Outcome::Gone if self.on_close == OnClose::Keep => {}
+            Outcome::Gone => self.kill().await,
+        }
+    }
+
+    async fn follow(&mut self) -> Outcome {
+        if let Some(greeting) = self.greeting.take()
+            && self.tell(Event::Started(greeting)).await.is_err()
+        {
+            return Outcome::Gone;
+        }
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = self.detach.cancelled() => return Outcome::Detached,
+                () = self.events.closed() => return Outcome::Gone,
+                item = self.reader.next() => item,
+            };
+            let told = match item {
+                Item::Records(records) => {
+                    self.tell(Event::Output(pb::session_event::Records { records })).await
+                }
+                Item::Gap(gap) => self.tell(Event::Gap(gap)).await,
+                Item::Exit(exit) => {
+                    // Gone or not: the command has ended.
+                    let _ = self.tell(Event::Exit(exit)).await;
+                    return Outcome::Finished;
+                }
+                Item::Lagged => self.read_again().await,
+                Item::Broken(why) => match self.resume(why).await {
+                    Ok(()) => Ok(()),
+                    Err(outcome) => return outcome,
+                },
+            };
+            if told.is_err() {
+                return Outcome::Gone;
+            }
+        }
+    }
+
+    /// Opens a feed at this reader's own offset.
+    async fn read_again(&mut self) -> Result<(), Gone> {
+        if let Some(link) = self.gateway.registry.link(&self.node)
+            && let Ok(reader) = link.read(&self.session, self.reader.offset(), self.on_close == OnClose::Kill)
+        {
+            self.reader = reader;
+        }
+        // Without a link the old feed is about to say so.
+        Ok(())
+    }
+
+    /// The feed broke: waits for the node and reads on at the same offset.
+    async fn resume(&mut self, why: Fault) -> Result<(), Outcome> {
+        let offset = self.reader.offset();
+        if self.gateway.stopping.is_cancelled() {
+            self.fail(
+                Fault::new(ErrorCode::Draining, "the gateway is stopping; the session goes on")
+                    .hint(format!("gateway attach {}", self.session)),
+            )
+            .await;
+            return Err(Outcome::Finished);
+        }
+        if matches!(why.code, ErrorCode::UnknownSession | ErrorCode::NodeRemoved) {
+            self.fail(Fault::new(
+                ErrorCode::OutcomeUnknown,
+                format!("session {}: {}", self.session, why.message),
+            ))
+            .await;
+            return Err(Outcome::Finished);
+        }
+        tracing::info!(session = self.session, %why, offset, "following interrupted");
+        self.tell(Event::Interrupted(pb::Interrupted { why: Some(why.into()) }))
+            .await
+            .map_err(|Gone| Outcome::Gone)?;
+        let link = tokio::select! {
+            () = self.events.closed() => return Err(Outcome::Gone),
+            () = self.detach.cancelled() => return Err(Outcome::Detached),
+            link = comes_back(&self.gateway, &self.node, COME_BACK_WITHIN) => link,
+        };
+        let reader = link.and_then(|link| link.read(&self.session, offset, self.on_close == OnClose::Kill));
+        match reader {
+            Ok(reader) => self.reader = reader,
+            // The link went down again at once: the next item says so.
+            Err(fault) if fault.code == ErrorCode::Disconnected => return Ok(()),
+            Err(fault) => {
+                self.fail(
+                    Fault::new(
+                        ErrorCode::OutcomeUnknown,
+                        format!("session {}: {}", self.session, fault.message),
+                    )
+                    .hint(format!("gateway attach {} when the node is back", self.session)),
+                )
+                .await;
+                return Err(Outcome::Finished);
+            }
+        }
+        self.tell(Event::Resumed(pb::Resumed {})).await.map_err(|Gone| Outcome::Gone)
+    }
+
+    async fn tell(&self, event: Event) -> Result<(), Gone> {
+        self.events.send(Ok(pb::SessionEvent { event: Some(event) })).await.map_err(|_| Gone)
+    }
+
+    async fn fail(&self, fault: Fault) {
+        // A caller that is gone needs no error.
+        let _ = self.events.send(Err(fault.into())).await;
+    }
+
+    async fn kill(&self) {
+        let Some(link) = self.gateway.registry.link(&self.node) else {
+            self.gateway.owe_kill(self.node, self.session.clone());
+            return;
+        };
+        tracing::info!(session = self.session, "caller is gone, killing its command");
+        let command = Command::Kill(pb::KillRequest { session_id: self.session.clone(), grace_ms: 0 });
+        if let Err(crate::node_link::Unanswered::Lost(_) | crate::node_link::Unanswered::NotSent(_)) =
+            link.request(command, KILL_TIMEOUT).await
+        {
+            self.gateway.owe_kill(self.node, self.session.clone());
+        }
+    }
+}
+
+/// The caller does not read any more.
+#[derive(Debug)]
+struct Gone;

@@ -1,0 +1,168 @@
+//! The tools service: start, follow, attach, list, kill.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fault::{ErrorCode, Fault};
+use proto::v1::{self as pb, Role, client_frame, reply::Answer, request::Command, tools_server::Tools};
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::Service;
+use crate::follow::{self, Follow, OnClose};
+use crate::input;
+use crate::node_link::Link;
+use crate::start::{self, Started};
+
+/// Events that may wait for a slow client. Credit stops the node beyond that.
+const EVENTS_MAX: usize = 8;
+/// Answer to a question that needs no waiting on the node.
+const QUICK: Duration = Duration::from_secs(10);
+/// Answer to a prepare (`runtime.md` §6.8).
+const PREPARE: Duration = Duration::from_secs(15);
+
+type Events = Pin<Box<dyn Stream<Item = Result<pb::SessionEvent, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Tools for Service {
+    type ExecStream = Events;
+    type InteractStream = Events;
+
+    async fn exec(&self, request: Request<pb::ExecRequest>) -> Result<Response<Events>, Status> {
+        self.require(&request, Role::Write)?;
+        let request = request.into_inner();
+        let on_close = OnClose::of(request.on_close());
+        let started = start::start(&self.0, request, on_close).await?;
+        Ok(Response::new(self.stream(started, on_close).1))
+    }
+
+    async fn interact(
+        &self,
+        request: Request<Streaming<pb::ClientFrame>>,
+    ) -> Result<Response<Events>, Status> {
+        self.require(&request, Role::Write)?;
+        let mut frames = request.into_inner();
+        let first = frames.message().await?.and_then(|frame| frame.frame);
+        let (started, on_close) = match first {
+            Some(client_frame::Frame::Start(request)) => {
+                let on_close = OnClose::of(request.on_close());
+                (start::start(&self.0, request, on_close).await?, on_close)
+            }
+            Some(client_frame::Frame::Attach(request)) => {
+                // Whoever attaches is a guest unless it says otherwise.
+                let on_close = match request.on_close() {
+                    pb::OnClose::Kill => OnClose::Kill,
+                    pb::OnClose::Keep | pb::OnClose::Unspecified => OnClose::Keep,
+                };
+                (start::attach(&self.0, &request, on_close).await?, on_close)
+            }
+            _ => {
+                return Err(
+                    Fault::new(ErrorCode::InvalidRequest, "the first frame starts or attaches").into()
+                );
+            }
+        };
+        let (node, session) = (started.link.node, started.session.session_id.clone());
+        let (follow, events) = self.stream(started, on_close);
+        tokio::spawn(input::pump(Arc::clone(&self.0), node, session, frames, follow));
+        Ok(Response::new(events))
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<pb::ListRequest>,
+    ) -> Result<Response<pb::ListReply>, Status> {
+        self.require(&request, Role::Read)?;
+        let node = request.into_inner().node;
+        let links = if node.is_empty() {
+            self.0.registry.links()
+        } else {
+            vec![self.0.registry.find_connected(&node)?]
+        };
+        let mut reply = pb::ListReply::default();
+        for (link, sessions) in start::sessions_on(&links).await {
+            let (node_id, node_name) = (link.node.to_hex(), self.0.registry.name(&link.node));
+            match sessions {
+                Ok(sessions) => reply.sessions.extend(sessions.into_iter().map(|s| pb::SessionInfo {
+                    node_id: node_id.clone(),
+                    node_name: node_name.clone(),
+                    ..s
+                })),
+                Err(fault) => {
+                    reply.unreachable.push(pb::NodeFault { node_id, node_name, fault: Some(fault.into()) });
+                }
+            }
+        }
+        reply.sessions.sort_by_key(|s| std::cmp::Reverse(s.started_unix_ms));
+        Ok(Response::new(reply))
+    }
+
+    async fn kill(
+        &self,
+        request: Request<pb::KillSessionRequest>,
+    ) -> Result<Response<pb::KillSessionReply>, Status> {
+        self.require(&request, Role::Write)?;
+        let request = request.into_inner();
+        let (link, session) = start::find_session(&self.0, &request.session, &request.node).await?;
+        if session.exit.is_some() {
+            return Err(Fault::new(
+                ErrorCode::SessionEnded,
+                format!("session {} has ended already", session.session_id),
+            )
+            .into());
+        }
+        let command = Command::Kill(pb::KillRequest {
+            session_id: session.session_id.clone(),
+            grace_ms: request.grace_ms,
+        });
+        link.request(command, QUICK).await.map_err(|e| e.fault())?;
+        Ok(Response::new(pb::KillSessionReply { session: Some(session) }))
+    }
+
+    async fn prepare(&self, request: Request<pb::ExecRequest>) -> Result<Response<pb::Plan>, Status> {
+        self.require(&request, Role::Write)?;
+        let (link, run) = start::route(&self.0, request.into_inner())?;
+        let command = Command::Prepare(pb::PrepareRequest { run: Some(run) });
+        let outcome = match link.request(command, PREPARE).await.map_err(|e| e.fault())? {
+            Answer::Prepare(reply) => reply.outcome,
+            _ => None,
+        };
+        match outcome {
+            Some(pb::prepare_reply::Outcome::Plan(plan)) => Ok(Response::new(plan)),
+            Some(pb::prepare_reply::Outcome::Refused(fault)) => Err(Fault::from(fault).into()),
+            None => Err(Fault::new(ErrorCode::Internal, "the node answered with something else").into()),
+        }
+    }
+
+    async fn which(
+        &self,
+        request: Request<pb::WhichOnNodeRequest>,
+    ) -> Result<Response<pb::WhichReply>, Status> {
+        self.require(&request, Role::Read)?;
+        let request = request.into_inner();
+        let link = self.0.registry.find_connected(&request.node)?;
+        let command = Command::Which(pb::WhichRequest { bins: request.bins });
+        match link.request(command, QUICK).await.map_err(|e| e.fault())? {
+            Answer::Which(reply) => Ok(Response::new(reply)),
+            _ => Err(Fault::new(ErrorCode::Internal, "the node answered with something else").into()),
+        }
+    }
+}
+
+impl Service {
+    /// Follows a session into a stream of events.
+    fn stream(&self, started: Started, on_close: OnClose) -> (follow::Handle, Events) {
+        let (events, receiver) = mpsc::channel(EVENTS_MAX);
+        let (follow, handle) = Follow::new(Arc::clone(&self.0), started, on_close, events);
+        tokio::spawn(follow.run());
+        (handle, Box::pin(ReceiverStream::new(receiver)))
+    }
+}
+
+/// The sessions of one node.
+pub(super) async fn sessions_of(link: &Arc<Link>) -> Result<Vec<pb::SessionInfo>, Fault> {
+    start::sessions_of(link).await
+}

@@ -1,0 +1,23 @@
+//! The gateway: pairs node hosts, routes commands to them and streams their
+//! output. It caches and routes; it never holds the only copy of anything
+//! about a session.
+//!
+//! The way of a command: `cli::exec` or an agent → `grpc::tools` → `start`
+//! (choose the node, dispatch) → `node_link` (the link) → the node host; back
+//! through `node_link` → `feed` → `follow` → the caller.
+
+pub mod cli;
+mod clock;
+pub mod feed;
+pub mod follow;
+pub mod gateway;
+mod grpc;
+mod input;
+pub mod node_link;
+pub mod pairing;
+pub mod reference;
+pub mod registry;
+pub mod serve;
+pub mod server;
+mod start;
+pub mod store;

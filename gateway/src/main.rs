@@ -1,0 +1,7 @@
+//! The `gateway` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gateway::cli::main()
+}

@@ -1,0 +1,282 @@
+//! From a request to a running session: choose the node, check, dispatch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fault::{ErrorCode, Fault};
+use identity::Fingerprint;
+use proto::v1::{self as pb, reply::Answer, request::Command};
+
+use crate::feed::FeedReader;
+use crate::follow::OnClose;
+use crate::gateway::Gateway;
+use crate::node_link::{Link, Unanswered};
+
+/// Limit of a run that names none (`runtime.md` §12).
+const DEFAULT_TIMEOUT_MS: u64 = 1_800_000;
+/// The node answers a run when the command was started, not when it ended.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// A link lost while a run was on its way may come back within this time; the
+/// run id then finds the session, or starts it once.
+const RETRY_WITHIN: Duration = Duration::from_secs(30);
+/// Answer to a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A session with a reader at the wanted offset.
+#[derive(Debug)]
+pub struct Started {
+    /// The link it was started or found over.
+    pub link: Arc<Link>,
+    /// What it looks like.
+    pub session: pb::SessionInfo,
+    /// Its output.
+    pub reader: FeedReader,
+    /// It was there before.
+    pub existing: bool,
+    /// Where it runs, when known.
+    pub workdir: String,
+}
+
+/// Chooses the node and translates the request; refuses what a gateway can
+/// already see is wrong. The node checks all of it again.
+pub(crate) fn route(
+    gateway: &Gateway,
+    request: pb::ExecRequest,
+) -> Result<(Arc<Link>, pb::RunRequest), Fault> {
+    check_host(&request)?;
+    policy::check_overrides(request.env.iter().map(|(k, v)| (k.as_str(), v.as_str())))
+        .map_err(|rejected| Fault::new(ErrorCode::EnvRejected, format!("Security Violation: {rejected}")))?;
+    let link = gateway.registry.find_connected(&request.node)?;
+    let security = match request.security() {
+        pb::Security::Unspecified => pb::Security::Full,
+        given => given,
+    };
+    let ask = match request.ask() {
+        pb::Ask::Unspecified => pb::Ask::Off,
+        given => given,
+    };
+    let stdin = match (request.stdin(), &request.terminal) {
+        (pb::Stdin::Unspecified, None) => pb::Stdin::Closed,
+        (pb::Stdin::Unspecified, Some(_)) => pb::Stdin::Open,
+        (given, _) => given,
+    };
+    let deadline = request
+        .deadline
+        .unwrap_or(pb::Deadline { limit: Some(pb::deadline::Limit::TimeoutMs(DEFAULT_TIMEOUT_MS)) });
+    let run = pb::RunRequest {
+        run_id: if request.run_id.is_empty() { new_run_id()? } else { request.run_id },
+        invocation: request.invocation,
+        workdir: request.workdir,
+        env: request.env,
+        stdin: stdin.into(),
+        terminal: request.terminal,
+        deadline: Some(deadline),
+        security: security.into(),
+        ask: ask.into(),
+        agent_id: request.agent_id,
+        session_key: request.session_key,
+        subscribe: None,
+    };
+    Ok((link, run))
+}
+
+/// Starts a session, exactly once, and reads it from its first byte.
+pub(crate) async fn start(
+    gateway: &Gateway,
+    request: pb::ExecRequest,
+    on_close: OnClose,
+) -> Result<Started, Fault> {
+    let (mut link, run) = route(gateway, request)?;
+    loop {
+        match dispatch(&link, run.clone(), on_close).await {
+            Ok(started) => return Ok(started),
+            Err(Unanswered::Refused(fault)) => return Err(fault),
+            Err(Unanswered::NotSent(fault)) => {
+                return Err(Fault::new(
+                    ErrorCode::NotDispatched,
+                    format!("the command was not sent: {}", fault.message),
+                )
+                .hint("nothing ran; it is safe to try again"));
+            }
+            Err(Unanswered::Lost(fault)) => {
+                tracing::info!(node = %link.node, run = run.run_id, %fault, "run unanswered, waiting for the node");
+                link = comes_back(gateway, &link.node, RETRY_WITHIN).await.map_err(|why| {
+                    Fault::new(
+                        ErrorCode::OutcomeUnknown,
+                        format!(
+                            "run {} may have started on {}: {}",
+                            run.run_id,
+                            gateway.registry.name(&link.node),
+                            why.message
+                        ),
+                    )
+                    .hint("check before you repeat it; `gateway sessions` lists it once the node is back")
+                })?;
+            }
+        }
+    }
+}
+
+async fn dispatch(
+    link: &Arc<Link>,
+    mut run: pb::RunRequest,
+    on_close: OnClose,
+) -> Result<Started, Unanswered> {
+    let pause = on_close == OnClose::Kill;
+    let (reader, subscribe) = link.open_feed(None, 0, pause).map_err(Unanswered::NotSent)?;
+    let subscription = subscribe.subscription;
+    run.subscribe = Some(subscribe);
+    let answer = link.request(Command::Run(run), START_TIMEOUT).await?;
+    let Answer::Run(pb::RunReply { outcome: Some(outcome) }) = answer else {
+        return Err(Unanswered::Lost(Fault::new(
+            ErrorCode::Internal,
+            "the node answered with something else",
+        )));
+    };
+    match outcome {
+        pb::run_reply::Outcome::Started(pb::RunStarted { session: Some(session), existing, workdir }) => {
+            if !pause {
+                link.share_feed(subscription, &session.session_id);
+            }
+            Ok(Started { link: Arc::clone(link), session, reader, existing, workdir })
+        }
+        pb::run_reply::Outcome::Started(_) => Err(Unanswered::Lost(Fault::new(
+            ErrorCode::Internal,
+            "the node started a session and did not name it",
+        ))),
+        pb::run_reply::Outcome::Refused(fault) => Err(Unanswered::Refused(fault.into())),
+    }
+}
+
+/// Finds a session and reads it from an offset.
+pub(crate) async fn attach(
+    gateway: &Gateway,
+    request: &pb::AttachRequest,
+    on_close: OnClose,
+) -> Result<Started, Fault> {
+    let (link, session) = find_session(gateway, &request.session, &request.node).await?;
+    let reader = link.read(&session.session_id, request.from_offset, on_close == OnClose::Kill)?;
+    Ok(Started { link, session, reader, existing: true, workdir: String::new() })
+}
+
+/// The session that a reference (id or unique prefix, also a run id) means,
+/// over all connected nodes or on one.
+pub(crate) async fn find_session(
+    gateway: &Gateway,
+    reference: &str,
+    node: &str,
+) -> Result<(Arc<Link>, pb::SessionInfo), Fault> {
+    let links =
+        if node.is_empty() { gateway.registry.links() } else { vec![gateway.registry.find_connected(node)?] };
+    let mut exact = Vec::new();
+    let mut prefixed = Vec::new();
+    let mut unreachable = Vec::new();
+    for (link, sessions) in sessions_on(&links).await {
+        match sessions {
+            Ok(sessions) => {
+                for session in sessions {
+                    let found = (Arc::clone(&link), session);
+                    if found.1.session_id == reference || found.1.run_id == reference {
+                        exact.push(found);
+                    } else if !reference.is_empty() && found.1.session_id.starts_with(reference) {
+                        prefixed.push(found);
+                    }
+                }
+            }
+            Err(_) => unreachable.push(gateway.registry.name(&link.node)),
+        }
+    }
+    let mut found = if exact.is_empty() { prefixed } else { exact };
+    if found.len() > 1 {
+        let named: Vec<_> = found
+            .iter()
+            .map(|(link, s)| format!("{} on {}", s.session_id, gateway.registry.name(&link.node)))
+            .collect();
+        return Err(Fault::new(
+            ErrorCode::AmbiguousSession,
+            format!("`{reference}` may be any of: {}", named.join(", ")),
+        )
+        .hint("use the whole name, and `--node`"));
+    }
+    found.pop().ok_or_else(|| {
+        let fault = Fault::new(ErrorCode::UnknownSession, format!("no session `{reference}`"));
+        if unreachable.is_empty() {
+            fault.hint("`gateway sessions` lists them; ended ones are kept for half an hour")
+        } else {
+            fault.hint(format!("could not ask: {}", unreachable.join(", ")))
+        }
+    })
+}
+
+/// Asks several nodes at once.
+pub(crate) async fn sessions_on(
+    links: &[Arc<Link>],
+) -> Vec<(Arc<Link>, Result<Vec<pb::SessionInfo>, Fault>)> {
+    let asked = links.iter().map(|link| async { (Arc::clone(link), sessions_of(link).await) });
+    futures_util::future::join_all(asked).await
+}
+
+/// Asks one node.
+pub(crate) async fn sessions_of(link: &Arc<Link>) -> Result<Vec<pb::SessionInfo>, Fault> {
+    let command = Command::ListSessions(pb::ListSessionsRequest {});
+    match link.request(command, LIST_TIMEOUT).await.map_err(Unanswered::fault)? {
+        Answer::ListSessions(reply) => Ok(reply.sessions),
+        _ => Err(Fault::new(ErrorCode::Internal, "the node answered with something else")),
+    }
+}
+
+/// Waits for a live link of a node; an error when it was removed or did not
+/// come back in time.
+pub(crate) async fn comes_back(
+    gateway: &Gateway,
+    node: &Fingerprint,
+    within: Duration,
+) -> Result<Arc<Link>, Fault> {
+    let mut changes = gateway.registry.changes();
+    let wait = async {
+        loop {
+            changes.borrow_and_update();
+            if let Some(link) = gateway.registry.link(node) {
+                return Ok(link);
+            }
+            if !gateway.registry.is_paired(node) {
+                return Err(Fault::new(ErrorCode::NodeRemoved, "the node was removed"));
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    return Err(gateway.registry.offline(node));
+                },
+                () = gateway.stopping.cancelled() => {
+                    return Err(Fault::new(ErrorCode::Draining, "the gateway is stopping"));
+                }
+            }
+        }
+    };
+    tokio::time::timeout(within, wait).await.unwrap_or_else(|_| Err(gateway.registry.offline(node)))
+}
+
+/// Hosts of this version (`runtime.md` §1.6, field case F219).
+fn check_host(request: &pb::ExecRequest) -> Result<(), Fault> {
+    match request.host.trim().to_lowercase().as_str() {
+        "node" => Ok(()),
+        "" | "auto" if !request.node.is_empty() => Ok(()),
+        known @ ("" | "auto" | "gateway" | "sandbox") => {
+            let named = if known.is_empty() { "auto" } else { known };
+            Err(Fault::new(ErrorCode::UnknownHost, format!("host `{named}` is not served by this version"))
+                .hint("use host=node"))
+        }
+        other => Err(Fault::new(
+            ErrorCode::UnknownHost,
+            format!("unknown host `{other}`; it is one of auto, sandbox, gateway, node"),
+        )
+        .hint(format!("to run on the machine `{other}`: host=node node={other}"))),
+    }
+}
+
+/// A run id for a caller that chose none.
+pub(crate) fn new_run_id() -> Result<String, Fault> {
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| Fault::new(ErrorCode::Internal, format!("no random numbers: {e}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,112 @@
+//! What the gateway must remember across a restart: nodes, invites, operators.
+//!
+//! A trait, so that another engine can take the place of the embedded one. It
+//! holds nothing about sessions: those belong to their nodes.
+
+mod sqlite;
+
+use std::fmt::Debug;
+
+use identity::Fingerprint;
+
+pub use sqlite::SqliteStore;
+
+/// Milliseconds since the Unix epoch.
+pub type UnixMs = i64;
+
+/// A paired (or removed) node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// Fingerprint of the node's key: its identity, also after a renewal.
+    pub id: Fingerprint,
+    /// Name that operators see; theirs wins over the node's own.
+    pub display_name: String,
+    /// When it was approved.
+    pub approved_at: UnixMs,
+    /// Last time it was connected.
+    pub last_seen_at: UnixMs,
+    /// End of the newest certificate that was issued to it.
+    pub certificate_not_after: UnixMs,
+    /// Facts of the last hello, encoded as the wire message.
+    pub facts: Vec<u8>,
+    /// A removed node's key stays known, so that it gets a clear answer.
+    pub removed: bool,
+}
+
+/// An unused invite. Its token is only known as a digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InviteRecord {
+    /// SHA-256 of the token.
+    pub token_digest: [u8; 32],
+    /// Name for the node that redeems it; empty: the node's own.
+    pub display_name: String,
+    /// Not redeemable from then on.
+    pub expires_at: UnixMs,
+}
+
+/// A remote operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorRecord {
+    /// Name, unique.
+    pub name: String,
+    /// Fingerprint of its key.
+    pub id: Fingerprint,
+    /// Its roles, as numbers of the wire enum.
+    pub roles: Vec<i32>,
+    /// When it was added.
+    pub added_at: UnixMs,
+    /// End of its certificate.
+    pub not_after: UnixMs,
+}
+
+/// A failed operation on the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be opened or is no store of ours.
+    #[error("the store {path} cannot be read")]
+    Open {
+        /// Where it lies.
+        path: String,
+        /// What the engine said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file was written by a newer version.
+    #[error("the store {path} has version {found}, this program knows {known}")]
+    Version {
+        /// Where it lies.
+        path: String,
+        /// Version in the file.
+        found: i64,
+        /// Newest version known here.
+        known: i64,
+    },
+    /// A statement failed.
+    #[error("the store failed to {operation}")]
+    Statement {
+        /// What was tried.
+        operation: &'static str,
+        /// What the engine said.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+/// The store of one gateway. Calls are short and durable when they return.
+pub trait Store: Send + Sync + Debug {
+    /// All nodes, removed ones included.
+    fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;
+    /// Inserts or replaces a node.
+    fn put_node(&self, node: &NodeRecord) -> Result<(), StoreError>;
+    /// Adds an invite and forgets those that expired before `now`.
+    fn put_invite(&self, invite: &InviteRecord, now: UnixMs) -> Result<(), StoreError>;
+    /// Takes an invite that is still good. A second call with the same token
+    /// finds nothing.
+    fn take_invite(&self, token_digest: &[u8; 32], now: UnixMs) -> Result<Option<InviteRecord>, StoreError>;
+    /// All operators.
+    fn operators(&self) -> Result<Vec<OperatorRecord>, StoreError>;
+    /// Inserts or replaces an operator of that name.
+    fn put_operator(&self, operator: &OperatorRecord) -> Result<(), StoreError>;
+    /// Removes an operator; yields whether there was one.
+    fn remove_operator(&self, name: &str) -> Result<bool, StoreError>;
+}

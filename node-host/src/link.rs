@@ -1,0 +1,266 @@
+//! The link to the gateway, from this side: dial, say hello, serve, and come
+//! back for ever.
+//!
+//! Sessions do not depend on it: they go on while it is down.
+
+mod feeds;
+mod inputs;
+mod requests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fault::{ErrorCode, Fault};
+use identity::Pin;
+use link::{Backoff, Outbox, dial::dial};
+use proto::v1::{self as pb, gateway_frame, node_frame::Frame, node_link_client::NodeLinkClient};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use crate::enrol::standing;
+use crate::keys::Paired;
+use crate::node::Node;
+use crate::{convert, facts};
+
+pub(crate) use inputs::Inputs;
+
+/// The gateway answers a hello at once.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+/// After being replaced by another process of the same identity.
+const REPLACED_PAUSE: Duration = Duration::from_secs(30);
+/// What a stopping node host tells the gateway.
+const COME_BACK_IN_MS: u64 = 2000;
+/// Largest frame that is taken.
+const FRAME_MAX: usize = 4 * 1024 * 1024;
+/// A renewal that failed is tried again after this.
+const RENEW_RETRY: Duration = Duration::from_secs(10);
+
+/// Sends frames of this node.
+pub(crate) type NodeOutbox = Outbox<pb::NodeFrame>;
+
+/// Why a link ended.
+#[derive(Debug)]
+enum End {
+    /// It broke, or could not be made.
+    Broken(Fault),
+    /// The gateway is restarting and named a time.
+    Draining(Duration),
+    /// Another process with this identity took over.
+    Replaced,
+    /// This node host is stopping.
+    Stopping,
+    /// The gateway does not know this node any more.
+    Removed(Fault),
+}
+
+/// Keeps a link up until the node host stops (`Ok`) or is no longer welcome.
+pub(crate) async fn keep(node: &Arc<Node>, paired: &mut Paired, stopping: &CancellationToken) -> Result<(), Fault> {
+    let mut backoff = Backoff::default();
+    loop {
+        let end = tokio::select! {
+            end = once(node, paired, &mut backoff, stopping) => end,
+            () = stopping.cancelled() => End::Stopping,
+        };
+        let pause = match end {
+            End::Stopping => return Ok(()),
+            End::Removed(fault) => return Err(fault),
+            End::Replaced => {
+                tracing::warn!("another node host with this identity took over the link");
+                REPLACED_PAUSE
+            }
+            End::Draining(pause) => {
+                tracing::info!(?pause, "the gateway is restarting");
+                pause.min(REPLACED_PAUSE) + backoff.next(random())
+            }
+            End::Broken(fault) => {
+                let pause = backoff.next(random());
+                tracing::warn!(%fault, hint = fault.hint, ?pause, "no link to the gateway, trying again");
+                pause
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stopping.cancelled() => return Ok(()),
+        }
+    }
+}
+
+/// One connection, from dialling to its end.
+async fn once(
+    node: &Arc<Node>,
+    paired: &mut Paired,
+    backoff: &mut Backoff,
+    stopping: &CancellationToken,
+) -> End {
+    let connected = match connect(node, paired).await {
+        Ok(connected) => connected,
+        Err(fault) => return explain(paired, fault).await,
+    };
+    let (outbox, frames, welcome) = connected;
+    backoff.reset();
+    tracing::info!(gateway = paired.address, name = welcome.display_name, "connected");
+    node.announce(&format!(
+        "node-host: connected to {} as {} ({})",
+        paired.address,
+        welcome.display_name,
+        &welcome.node_id[..welcome.node_id.len().min(12)]
+    ));
+    let end = serve(node, paired, outbox, frames, &welcome, stopping).await;
+    match end {
+        End::Broken(fault) => explain(paired, fault).await,
+        other => other,
+    }
+}
+
+type Connected = (NodeOutbox, Streaming<pb::GatewayFrame>, pb::Welcome);
+
+async fn connect(node: &Node, paired: &Paired) -> Result<Connected, Fault> {
+    let tls = identity::client_config(Pin::Fingerprint(paired.gateway), Some(&paired.identity))
+        .map_err(|e| Fault::new(ErrorCode::Internal, e.to_string()))?;
+    let dialled = dial(&paired.address, tls).await.map_err(|e| Fault::from(&e))?;
+    let (outbox, stream) = Outbox::new();
+    let hello = Frame::Hello(pb::Hello {
+        protocol: Some(facts::protocol()),
+        display_name: node.display_name.clone(),
+        facts: Some(facts::host_facts(&node.door.path_env())),
+        commands: facts::COMMANDS.map(str::to_owned).to_vec(),
+        inventory: node.sessions.list().iter().map(convert::session).collect(),
+        clock_unix_ms: facts::clock_unix_ms(),
+        security: node.default_policy().0.into(),
+        ask: node.default_policy().1.into(),
+    });
+    // The queue is new and empty.
+    let _ = outbox.try_control(pb::NodeFrame { frame: Some(hello) });
+    let mut client = NodeLinkClient::new(dialled.channel).max_decoding_message_size(FRAME_MAX);
+    let mut frames =
+        client.open(stream).await.map_err(|status| lost(&status))?.into_inner();
+    let first = tokio::time::timeout(WELCOME_TIMEOUT, frames.message())
+        .await
+        .map_err(|_| Fault::new(ErrorCode::Timeout, "the gateway did not answer the hello"))?
+        .map_err(|status| lost(&status))?;
+    match first.and_then(|frame| frame.frame) {
+        Some(gateway_frame::Frame::Welcome(welcome)) => Ok((outbox, frames, welcome)),
+        Some(gateway_frame::Frame::Reject(pb::Reject { fault: Some(fault) })) => Err(fault.into()),
+        _ => Err(Fault::new(ErrorCode::Disconnected, "the gateway closed the link")),
+    }
+}
+
+async fn serve(
+    node: &Arc<Node>,
+    paired: &mut Paired,
+    outbox: NodeOutbox,
+    mut frames: Streaming<pb::GatewayFrame>,
+    welcome: &pb::Welcome,
+    stopping: &CancellationToken,
+) -> End {
+    let link = requests::Serving::new(Arc::clone(node), outbox.clone());
+    let mut renew = Box::pin(tokio::time::sleep(until(welcome.renew_at_unix_ms)));
+    loop {
+        let frame = tokio::select! {
+            frame = frames.message() => match frame {
+                Ok(Some(frame)) => frame.frame,
+                Ok(None) => return End::Broken(Fault::new(ErrorCode::Disconnected, "the gateway closed the link")),
+                Err(status) => return End::Broken(lost(&status)),
+            },
+            () = &mut renew => {
+                match paired.renewal_request() {
+                    Ok(csr_der) => {
+                        let frame = Frame::Renew(pb::RenewRequest { csr_der: csr_der.into() });
+                        if outbox.control(pb::NodeFrame { frame: Some(frame) }).await.is_err() {
+                            return End::Broken(Fault::new(ErrorCode::Disconnected, "the link is closed"));
+                        }
+                    }
+                    Err(fault) => tracing::error!(%fault, "no renewal request could be made"),
+                }
+                renew.as_mut().reset(tokio::time::Instant::now() + RENEW_RETRY);
+                continue;
+            }
+            () = stopping.cancelled() => {
+                let frame = Frame::Draining(pb::Draining { come_back_in_ms: COME_BACK_IN_MS });
+                // Best effort: the gateway sees the end of the stream anyway.
+                let _ = outbox.control(pb::NodeFrame { frame: Some(frame) }).await;
+                drop(link);
+                drop(outbox);
+                // Lets the frame leave: the gateway ends the stream when ours ends.
+                let _ = tokio::time::timeout(Duration::from_millis(500), frames.message()).await;
+                return End::Stopping;
+            }
+        };
+        match frame {
+            Some(gateway_frame::Frame::Renewed(reply)) => match paired.renewed(reply) {
+                Ok(renew_at) => {
+                    tracing::info!("certificate renewed");
+                    renew.as_mut().reset(tokio::time::Instant::now() + until(renew_at));
+                }
+                Err(fault) => tracing::error!(%fault, "certificate not renewed"),
+            },
+            Some(gateway_frame::Frame::Draining(notice)) => {
+                return End::Draining(Duration::from_millis(notice.come_back_in_ms));
+            }
+            Some(gateway_frame::Frame::Replaced(_)) => return End::Replaced,
+            Some(other) => {
+                if let Err(fault) = link.on_frame(other) {
+                    return End::Broken(fault);
+                }
+            }
+            // A kind of frame that this version does not know.
+            None => {}
+        }
+    }
+}
+
+/// A refused certificate only shows as a closed connection, so the gateway is
+/// asked without one where this node stands.
+async fn explain(paired: &Paired, fault: Fault) -> End {
+    let may_be_removed = matches!(
+        fault.code,
+        ErrorCode::Unauthenticated
+            | ErrorCode::NodeRemoved
+            | ErrorCode::NotPaired
+            | ErrorCode::Disconnected
+            | ErrorCode::GatewayUnreachable
+    );
+    if !may_be_removed {
+        return End::Broken(fault);
+    }
+    match standing(paired).await {
+        Ok(pb::standing_reply::State::Removed | pb::standing_reply::State::Unknown) => {
+            paired.forget_certificate();
+            End::Removed(
+                Fault::new(ErrorCode::NodeRemoved, format!("the gateway {} does not know this node any more", paired.address))
+                    .hint("run `node-host run` again to ask for pairing anew"),
+            )
+        }
+        Ok(_) | Err(_) => End::Broken(fault),
+    }
+}
+
+/// A broken link in words. A TLS alert hides in the status' causes.
+fn lost(status: &Status) -> Fault {
+    if status.metadata().contains_key(fault::CODE_KEY) {
+        return Fault::from_status(status);
+    }
+    let problem = std::error::Error::source(status).and_then(identity::TlsProblem::of_chain);
+    match problem {
+        Some(identity::TlsProblem::Refused) => {
+            Fault::new(ErrorCode::Unauthenticated, "the gateway refused this node's certificate")
+        }
+        Some(identity::TlsProblem::Clock { detail }) => {
+            Fault::new(ErrorCode::ClockSkew, format!("the gateway refused this node's certificate: {detail}"))
+                .hint("compare the clocks of both machines")
+        }
+        Some(problem) => Fault::new(ErrorCode::Disconnected, format!("the link was lost: {problem}")),
+        None => Fault::new(ErrorCode::Disconnected, format!("the link was lost: {}", status.message())),
+    }
+}
+
+fn until(unix_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(unix_ms - facts::clock_unix_ms()).unwrap_or(0))
+}
+
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // Without entropy the delays lose their jitter, nothing else.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_le_bytes(bytes)
+}

@@ -1,0 +1,130 @@
+//! Input writers: each has its own offsets, and what was taken from it is
+//! remembered across links, so that a repeat types nothing twice.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fault::{ErrorCode, Fault};
+use parking_lot::Mutex;
+use proto::v1::{self as pb, node_frame::Frame};
+use session::SessionId;
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
+
+use super::NodeOutbox;
+use crate::node::Node;
+use crate::sessions::{Session, StdinError};
+
+/// Frames of one writer that may wait for the command to read. The gateway
+/// keeps at most 256 KiB unconfirmed, so only one that ignores that meets it.
+const QUEUE_MAX: usize = 1024;
+/// Writers that are remembered.
+const WRITERS_MAX: usize = 4096;
+
+/// What was taken from each writer, for all links of this node host.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs {
+    taken: Mutex<HashMap<(SessionId, u64), Arc<AsyncMutex<u64>>>>,
+}
+
+impl Inputs {
+    fn of(&self, session: &SessionId, writer: u64, sessions: &crate::sessions::Sessions) -> Arc<AsyncMutex<u64>> {
+        let mut taken = self.taken.lock();
+        if taken.len() >= WRITERS_MAX {
+            taken.retain(|(id, _), _| sessions.find(id).is_some_and(|s| s.info().exit.is_none()));
+        }
+        Arc::clone(taken.entry((session.clone(), writer)).or_default())
+    }
+}
+
+/// The writers of one link.
+#[derive(Debug, Default)]
+pub(super) struct Writers {
+    queues: Mutex<HashMap<u64, mpsc::Sender<pb::Input>>>,
+}
+
+impl Writers {
+    /// Queues input for its session, in order.
+    pub(super) fn on_input(&self, node: &Arc<Node>, outbox: &NodeOutbox, input: pb::Input) {
+        let writer = input.writer;
+        let mut queues = self.queues.lock();
+        queues.retain(|_, queue| !queue.is_closed());
+        let queue = match queues.get(&writer) {
+            Some(queue) => queue.clone(),
+            None => {
+                let (queue, inputs) = mpsc::channel(QUEUE_MAX);
+                queues.insert(writer, queue.clone());
+                tokio::spawn(write_all(Arc::clone(node), outbox.clone(), inputs));
+                queue
+            }
+        };
+        drop(queues);
+        if queue.try_send(input).is_err() {
+            let fault = Fault::new(ErrorCode::ResourceExhausted, "more input than was confirmed");
+            answer(outbox, pb::InputTaken { writer, total: 0, fault: Some(fault.into()) });
+        }
+    }
+}
+
+/// Writes one writer's input until its link or its session ends.
+async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiver<pb::Input>) {
+    while let Some(input) = inputs.recv().await {
+        let writer = input.writer;
+        let found = SessionId::parse(&input.session_id)
+            .ok()
+            .and_then(|id| node.sessions.find(&id).map(|session| (id, session)));
+        let Some((id, session)) = found else {
+            let fault =
+                Fault::new(ErrorCode::UnknownSession, format!("this node has no session `{}`", input.session_id));
+            answer(&outbox, pb::InputTaken { writer, total: 0, fault: Some(fault.into()) });
+            return;
+        };
+        let taken = node.inputs.of(&id, writer, &node.sessions);
+        // Held while writing: a repeat over the next link waits for this one.
+        let mut total = taken.lock().await;
+        match write(&session, input, *total).await {
+            Ok(new_total) => {
+                *total = new_total;
+                answer(&outbox, pb::InputTaken { writer, total: new_total, fault: None });
+            }
+            Err(fault) => {
+                answer(&outbox, pb::InputTaken { writer, total: *total, fault: Some(fault.into()) });
+                return;
+            }
+        }
+    }
+}
+
+/// Writes what was not taken before; yields the new total.
+async fn write(session: &Session, input: pb::Input, total: u64) -> Result<u64, Fault> {
+    let seen = total.saturating_sub(input.offset);
+    if input.offset > total {
+        return Err(Fault::new(
+            ErrorCode::InvalidRequest,
+            format!("input at {} while {total} bytes were taken: some is missing", input.offset),
+        ));
+    }
+    let mut data = input.data;
+    let fresh = data.split_off(usize::try_from(seen).unwrap_or(usize::MAX).min(data.len()));
+    let count = fresh.len() as u64;
+    if !fresh.is_empty() {
+        session.write_stdin(fresh).await.map_err(|e| refusal(&e))?;
+    }
+    if input.eof {
+        session.close_stdin().await.map_err(|e| refusal(&e))?;
+    }
+    Ok(total + count)
+}
+
+fn refusal(error: &StdinError) -> Fault {
+    match error {
+        StdinError::Ended { .. } => Fault::new(ErrorCode::SessionEnded, error.to_string()),
+        StdinError::NotOpened => Fault::new(ErrorCode::StdinClosed, error.to_string())
+            .hint("start the command with `--stdin` (parameter stdin: open), or with `--pty`"),
+        _ => Fault::new(ErrorCode::StdinClosed, error.to_string()),
+    }
+}
+
+fn answer(outbox: &NodeOutbox, taken: pb::InputTaken) {
+    // A full queue means a dead link; the writer repeats over the next one.
+    let _ = outbox.try_control(pb::NodeFrame { frame: Some(Frame::InputTaken(taken)) });
+}

@@ -1,0 +1,470 @@
+//! The holder's loop while a command runs: one `poll`, one step per thing that is ready.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+use session::{ByteOffset, Death, Ended, RECORD_MAX, StreamTag};
+
+use super::connection::{self, Connection};
+use super::input::{Input, Overrun};
+use super::log::LogWriter;
+use super::stop::{Cause, HangUp, Leader, Stop};
+use super::{Clock, prefer_for_oom, report, unix_ms};
+use crate::process::journal::{self, Line};
+use crate::process::spawn::{self, Spawned};
+use crate::process::tree::Identity;
+use crate::process::wire::{FromHolder, LaunchSpec, Status, ToHolder};
+use crate::sys::{self, Terminated};
+
+/// Output counts as over when nothing came for this long after the command's end, though somebody still holds the
+/// pipe.
+const IDLE: Duration = Duration::from_millis(250);
+
+/// How long after the command's end others may go on writing.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Reads from one stream in a row before the others get their turn.
+const READS_IN_A_ROW: usize = 8;
+
+/// The longest time between TERM and KILL, in milliseconds (runtime.md §4.6).
+const GRACE_MAX_MS: u64 = 60_000;
+
+fn bounded_grace(ms: u64) -> Duration {
+    Duration::from_millis(ms.min(GRACE_MAX_MS))
+}
+
+/// A command, its streams and everything that is known about it.
+pub(super) struct Running {
+    clock: Clock,
+    dir: PathBuf,
+    pid: Pid,
+    started_unix_ms: u64,
+    grace: Duration,
+    deadline: Option<Instant>,
+
+    signals: OwnedFd,
+    listener: Option<UnixListener>,
+    connection: Option<Connection>,
+    terminal: Option<OwnedFd>,
+    /// Streams that have not ended.
+    outputs: Vec<(OwnedFd, StreamTag)>,
+    input: Input,
+    log: LogWriter,
+    buffer: Vec<u8>,
+
+    /// The node wants to hear of the next output.
+    armed: bool,
+    /// The end offset that the node was told last.
+    told_end: ByteOffset,
+    told_taken: u64,
+    told_closed: bool,
+
+    death: Option<Death>,
+    died_at: Option<Instant>,
+    last_output: Instant,
+    /// No process is left below this one.
+    childless: bool,
+    stop: Option<Stop>,
+    cancelled: bool,
+    /// Processes signalled after the command's own end.
+    leftovers: HashSet<Identity>,
+}
+
+/// What is ready.
+#[derive(Default)]
+struct Ready {
+    signals: bool,
+    listener: bool,
+    connection: bool,
+    input: bool,
+    outputs: [bool; 2],
+}
+
+impl Running {
+    pub(super) fn new(
+        spec: &LaunchSpec,
+        clock: Clock,
+        spawned: Spawned,
+        signals: OwnedFd,
+        connection: Connection,
+    ) -> Running {
+        let started_unix_ms = unix_ms();
+        let pid = spawned.pid.as_raw_pid();
+        let mut running = Running {
+            clock,
+            dir: spec.dir.clone(),
+            pid: spawned.pid,
+            started_unix_ms,
+            grace: bounded_grace(spec.kill_grace_ms),
+            deadline: spec.deadline_ms.and_then(|ms| clock.started.checked_add(Duration::from_millis(ms))),
+            signals,
+            // Without the socket the session works, but a restarted node cannot find it.
+            listener: connection::listen(&spec.dir).ok(),
+            connection: Some(connection),
+            terminal: spawned.terminal,
+            outputs: spawned.outputs,
+            input: Input::new(spawned.input),
+            log: LogWriter::new(&spec.dir, spec.log),
+            buffer: vec![0; RECORD_MAX],
+            armed: false,
+            told_end: ByteOffset::START,
+            told_taken: 0,
+            told_closed: false,
+            death: None,
+            died_at: None,
+            last_output: Instant::now(),
+            childless: false,
+            stop: None,
+            cancelled: false,
+            leftovers: HashSet::new(),
+        };
+        running.tell(&FromHolder::Started { pid, unix_ms: started_unix_ms });
+        // A disk that does not take this line will not take output either, and is noticed there.
+        let _ = journal::append(&spec.dir, &Line::Started { pid, unix_ms: started_unix_ms });
+        prefer_for_oom(pid, spec);
+        running
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let ready = self.wait();
+            if ready.signals && sys::drain_signals(&self.signals) == Terminated::Yes {
+                self.kill(Cause::Cancel, self.grace);
+            }
+            if ready.listener {
+                self.accept();
+            }
+            if ready.connection {
+                self.serve_connection();
+            }
+            if ready.input || !self.told_closed {
+                self.feed();
+            }
+            self.read_outputs(&ready);
+            if ready.signals || self.stop.is_some() {
+                self.reap();
+            }
+            self.tell_end();
+            if self.step(Instant::now()) {
+                return self.finish();
+            }
+        }
+    }
+
+    fn wait(&self) -> Ready {
+        let mut fds = Vec::with_capacity(7);
+        fds.push(PollFd::new(&self.signals, PollFlags::IN));
+        let mut add = |fd| {
+            fds.push(fd);
+            fds.len() - 1
+        };
+        let listener = self.listener.as_ref().map(|l| add(PollFd::new(l, PollFlags::IN)));
+        let connection = self.connection.as_ref().map(|c| {
+            let out = if c.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+            add(PollFd::from_borrowed_fd(c.fd(), PollFlags::IN | out))
+        });
+        let input = self.input.poll().map(|(fd, pending)| {
+            // Without something to write only the loss of the reader is of interest.
+            let events = if pending { PollFlags::OUT } else { PollFlags::empty() };
+            add(PollFd::from_borrowed_fd(fd, events))
+        });
+        let mut outputs = [None; 2];
+        if !self.is_paused() {
+            for (slot, (fd, _)) in outputs.iter_mut().zip(&self.outputs) {
+                *slot = Some(add(PollFd::new(fd, PollFlags::IN)));
+            }
+        }
+        let timeout = self.next_moment().map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => {}
+            // Interrupted or out of memory: nothing is known to be ready, the next round asks again.
+            Err(_) => return Ready::default(),
+        }
+        let ready = |at: Option<usize>| at.is_some_and(|at| !fds[at].revents().is_empty());
+        Ready {
+            signals: ready(Some(0)),
+            listener: ready(listener),
+            connection: ready(connection),
+            input: ready(input),
+            outputs: outputs.map(ready),
+        }
+    }
+
+    /// Whether reading waits for a reader of the log. Not when all writers are gone: the rest is what the pipes hold.
+    fn is_paused(&self) -> bool {
+        self.log.must_wait() && !(self.death.is_some() && self.childless)
+    }
+
+    fn next_moment(&self) -> Option<Instant> {
+        let deadline = self.deadline.filter(|_| self.stop.is_none() && self.death.is_none());
+        let stop = self.stop.as_ref().map(Stop::next);
+        let drained =
+            self.died_at.filter(|_| self.stop.is_none() || self.childless).map(|_| self.drained_at());
+        [deadline, stop, drained].into_iter().flatten().min()
+    }
+
+    /// When output counts as over after the command's end.
+    fn drained_at(&self) -> Instant {
+        let died = self.died_at.unwrap_or(self.last_output);
+        // Silence means nothing while nobody listens.
+        if self.is_paused() { died + DRAIN } else { (died.max(self.last_output) + IDLE).min(died + DRAIN) }
+    }
+
+    /// Moves on by the clock. True when the session is over.
+    fn step(&mut self, now: Instant) -> bool {
+        if self.death.is_none() {
+            if self.stop.is_none() && self.deadline.is_some_and(|at| now >= at) {
+                self.kill(Cause::Deadline, self.grace);
+            }
+        } else {
+            let drained = self.outputs.is_empty() || now >= self.drained_at();
+            if drained && self.childless {
+                return true;
+            }
+            if drained && self.stop.is_none() {
+                self.kill(Cause::Leftovers, self.grace);
+            }
+        }
+        let leader = self.leader();
+        let Some(stop) = &mut self.stop else { return false };
+        let mut hit = HashSet::new();
+        stop.round(now, leader, &mut hit);
+        let hopeless = stop.is_hopeless(now);
+        if leader.is_none() {
+            self.leftovers.extend(hit);
+        }
+        hopeless
+    }
+
+    fn leader(&self) -> Option<Leader> {
+        let hang_up = if self.terminal.is_some() { HangUp::Send } else { HangUp::Omit };
+        self.death.is_none().then_some(Leader { pid: self.pid, hang_up })
+    }
+
+    fn kill(&mut self, cause: Cause, grace: Duration) {
+        let leader = self.leader();
+        if cause == Cause::Cancel {
+            self.cancelled = true;
+        }
+        match &mut self.stop {
+            // Asked twice: no grace any more (runtime.md §4.6).
+            Some(stop) if cause == Cause::Cancel && stop.cause == Cause::Cancel => stop.hurry(Duration::ZERO),
+            Some(stop) => stop.hurry(grace),
+            None => {
+                let mut hit = HashSet::new();
+                self.stop = Some(Stop::begin(cause, grace, leader, &mut hit));
+                if leader.is_none() {
+                    self.leftovers.extend(hit);
+                }
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => {
+                    self.death = Some(match (status.exit_status(), status.terminating_signal()) {
+                        (Some(code), _) => Death::Code(code as u8),
+                        (None, Some(signal)) => Death::Signal(signal),
+                        (None, None) => Death::Unreaped,
+                    });
+                    self.died_at = Some(Instant::now());
+                }
+                // An orphan of the command, or an interruption.
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return,
+                Err(_) => {
+                    self.childless = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn read_outputs(&mut self, ready: &Ready) {
+        let mut ended = [false; 2];
+        for index in 0..self.outputs.len() {
+            if ready.outputs[index] {
+                ended[index] = self.read_output(index);
+            }
+        }
+        let mut index = 0;
+        self.outputs.retain(|_| {
+            index += 1;
+            !ended[index - 1]
+        });
+    }
+
+    /// Reads one stream into the log. True when it has ended.
+    fn read_output(&mut self, index: usize) -> bool {
+        for _ in 0..READS_IN_A_ROW {
+            let (fd, tag) = &self.outputs[index];
+            let len = match rustix::io::read(fd, &mut self.buffer[..]) {
+                // A terminal ends with EIO on Linux; any other error ends the stream too, the command goes on.
+                Ok(0) => return true,
+                Ok(len) => len,
+                Err(Errno::AGAIN | Errno::INTR) => return false,
+                Err(_) => return true,
+            };
+            self.last_output = Instant::now();
+            if let Err(error) = self.log.append(*tag, self.clock.elapsed_ns(), &self.buffer[..len]) {
+                return self.log_failed(&error);
+            }
+            if len < self.buffer.len() || self.is_paused() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Bytes cannot be kept: end the command rather than lose them without a word. The stream is closed, since what
+    /// comes now has no place to go.
+    fn log_failed(&mut self, error: &std::io::Error) -> bool {
+        let cause = Cause::LogFailed(error.to_string());
+        match &mut self.stop {
+            Some(stop) if !matches!(stop.cause, Cause::LogFailed(_)) => stop.cause = cause,
+            Some(_) => {}
+            None => self.kill(cause, self.grace),
+        }
+        true
+    }
+
+    fn feed(&mut self) {
+        self.input.write();
+        let taken = self.input.taken();
+        if taken > self.told_taken {
+            self.told_taken = taken;
+            self.tell(&FromHolder::StdinTaken { total: taken });
+        }
+        if self.input.poll().is_none() && !self.told_closed {
+            self.told_closed = true;
+            self.tell(&FromHolder::StdinClosed);
+        }
+    }
+
+    fn accept(&mut self) {
+        let Some(mut new) = self.listener.as_ref().and_then(connection::accept) else { return };
+        if let Some(old) = &mut self.connection {
+            let _ = old.send(&FromHolder::Replaced);
+        }
+        let _ = new.send(&FromHolder::Status(self.status()));
+        self.connection = Some(new);
+        self.forget_reader();
+    }
+
+    /// A connection's wishes end with it.
+    fn forget_reader(&mut self) {
+        self.armed = false;
+        self.told_end = self.log.end();
+        self.log.set_floor(None);
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            pid: self.pid.as_raw_pid(),
+            started_unix_ms: self.started_unix_ms,
+            end: self.log.end(),
+            stdin: self.input.state(),
+            stdin_accepted: self.input.accepted(),
+            stdin_taken: self.input.taken(),
+        }
+    }
+
+    fn serve_connection(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        let mut messages = Vec::new();
+        let mut alive =
+            connection.flush().is_ok() && connection.receive(|message| messages.push(message)).is_ok();
+        if alive {
+            self.connection = Some(connection);
+        }
+        for message in messages {
+            alive &= self.obey(message).is_ok();
+        }
+        if !alive {
+            self.connection = None;
+            self.forget_reader();
+        }
+    }
+
+    fn obey(&mut self, message: ToHolder) -> Result<(), Overrun> {
+        match message {
+            ToHolder::Stdin(bytes) => {
+                self.input.push(&bytes)?;
+                self.feed();
+            }
+            ToHolder::StdinEof if self.terminal.is_none() => {
+                self.input.end();
+                self.feed();
+            }
+            // A terminal's end of input is a byte like any other; a second start is nobody's.
+            ToHolder::StdinEof | ToHolder::Start(_) => {}
+            ToHolder::Resize { cols, rows } => {
+                if let Some(terminal) = &self.terminal {
+                    spawn::resize(terminal, cols, rows);
+                }
+            }
+            ToHolder::Signal(number) => self.signal(number),
+            ToHolder::Kill { grace_ms } => self.kill(Cause::Cancel, bounded_grace(grace_ms)),
+            ToHolder::Floor(floor) => self.log.set_floor(floor),
+            ToHolder::Arm => self.armed = true,
+            ToHolder::Status => self.tell(&FromHolder::Status(self.status())),
+        }
+        Ok(())
+    }
+
+    fn signal(&self, number: i32) {
+        let group = match &self.terminal {
+            Some(terminal) => spawn::foreground_group(terminal),
+            None => self.death.is_none().then_some(self.pid),
+        };
+        if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
+            // The group may be gone already, which is what most signals are sent for.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    fn tell_end(&mut self) {
+        let end = self.log.end();
+        if self.armed && end > self.told_end {
+            self.armed = false;
+            self.told_end = end;
+            self.tell(&FromHolder::Output { end });
+        }
+    }
+
+    fn tell(&mut self, message: &FromHolder) {
+        if let Some(connection) = &mut self.connection
+            && connection.send(message).is_err()
+        {
+            self.connection = None;
+            self.forget_reader();
+        }
+    }
+
+    fn finish(mut self) {
+        let then = self.death.unwrap_or(Death::Unreaped);
+        let ended = match self.stop.take().map(|stop| stop.cause) {
+            Some(Cause::Deadline) => Ended::TimedOut { then },
+            Some(Cause::LogFailed(detail)) => Ended::LogFailed { detail, then },
+            Some(Cause::Cancel | Cause::Leftovers) | None => Ended::Died(then),
+        };
+        let mut exit = self.clock.exit(ended, self.log.end());
+        exit.cancelled = self.cancelled;
+        exit.leftovers_killed = u32::try_from(self.leftovers.len()).unwrap_or(u32::MAX);
+        report(&self.dir, self.connection.as_mut(), exit);
+    }
+}

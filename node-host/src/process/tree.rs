@@ -1,0 +1,137 @@
+//! The processes below one of ours, and signals that cannot hit a stranger.
+//!
+//! A process group alone leaks (`setsid`, double forks). A subreaper keeps every orphan below itself, so walking
+//! `/proc` from there finds all of them. Each is opened as a pidfd and checked by start time before it is signalled: a
+//! number that the system gave to somebody else in between is never hit.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The most processes that one walk returns. What is above comes in the next round.
+const WALK_MAX: usize = 4096;
+
+/// A process, told apart from later ones with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Identity {
+    pub(crate) pid: i32,
+    /// Clock ticks from boot to its start.
+    pub(crate) start: u64,
+}
+
+/// A live process found by a walk.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) identity: Identity,
+    handle: OwnedFd,
+}
+
+impl Process {
+    /// Signals it. A process that is gone already is no error.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Nothing can be done about a refusal (another user's process): the caller counts who is left.
+        let _ = pidfd_send_signal(&self.handle, signal);
+    }
+}
+
+/// Every live process below `root`, children before grandchildren. Zombies count as gone.
+pub(crate) fn descendants(root: Pid) -> Vec<Process> {
+    let mut found = BTreeSet::new();
+    let mut queue = vec![root.as_raw_pid()];
+    let mut order = Vec::new();
+    while let Some(parent) = queue.pop() {
+        for child in children(parent) {
+            if found.len() >= WALK_MAX || !found.insert(child) {
+                continue;
+            }
+            queue.push(child);
+            // A child whose parent died between the two looks is a child of the root now.
+            let belongs = |stat: &Stat| stat.parent == parent || stat.parent == root.as_raw_pid();
+            if let Some(process) = open(child, belongs) {
+                order.push(process);
+            }
+        }
+    }
+    order
+}
+
+fn open(pid: i32, belongs: impl Fn(&Stat) -> bool) -> Option<Process> {
+    let before = stat(pid).filter(|s| belongs(s) && s.state != b'Z' && s.state != b'X')?;
+    let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let after = stat(pid)?;
+    (before.start == after.start)
+        .then_some(Process { identity: Identity { pid, start: before.start }, handle })
+}
+
+/// The direct children of a process, of all its threads.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut children = Vec::new();
+    for task in tasks.flatten() {
+        match std::fs::read_to_string(task.path().join("children")) {
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(|n| n.parse::<i32>().ok())),
+            // The file needs a kernel option; without it every process is asked for its parent.
+            Err(_) if !std::path::Path::new("/proc/thread-self/children").exists() => {
+                children.extend(children_by_parent(pid));
+            }
+            Err(_) => {}
+        }
+    }
+    children
+}
+
+fn children_by_parent(parent: i32) -> Vec<i32> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    all.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| stat(pid).is_some_and(|s| s.parent == parent))
+        .collect()
+}
+
+struct Stat {
+    state: u8,
+    parent: i32,
+    start: u64,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    parse_stat(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Fields 3, 4 and 22. The name in field 2 may hold anything, closing brackets included.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let name_end = text.iter().rposition(|&b| b == b')')?;
+    let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    let start = fields.nth(17)?.parse().ok()?;
+    Some(Stat { state, parent, start })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_does_not_confuse_the_stat_reader() {
+        let line = b"42 (a) R 1 (x) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 9876 1 2 3";
+        let stat = parse_stat(line).unwrap();
+        assert_eq!((stat.state, stat.parent, stat.start), (b'S', 7, 9876));
+        assert!(parse_stat(b"42 (a").is_none());
+    }
+
+    #[test]
+    fn finds_a_child_by_both_ways() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let me = std::process::id() as i32;
+        let pid = child.id() as i32;
+        assert!(children(me).contains(&pid));
+        assert!(children_by_parent(me).contains(&pid));
+        let found = descendants(rustix::process::getpid());
+        found.iter().find(|p| p.identity.pid == pid).unwrap().signal(Signal::KILL);
+        child.wait().unwrap();
+        assert!(descendants(rustix::process::getpid()).iter().all(|p| p.identity.pid != pid));
+    }
+}

@@ -1,0 +1,18 @@
+//! All sessions of this node: start, find, adopt after a restart, keep for a while, forget.
+//!
+//! The asynchronous side of `process`. It owns the directory of sessions and the connections to their holders. It does
+//! **not** decide what may run (that is the door's), and holds no output: readers read the log files.
+
+mod hold;
+mod live;
+mod pool;
+mod reader;
+mod registry;
+mod store;
+mod tether;
+
+pub use hold::Hold;
+pub use live::{ControlError, Progress, Session, SessionInfo, Started, StdinError};
+pub use pool::PoolError;
+pub use reader::{LogReader, Read, Record};
+pub use registry::{Limits, Sessions, StartError, StartRequest};

@@ -1,0 +1,479 @@
+//! The list of sessions: admission, idempotent starts, adoption, retention.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use session::{ByteOffset, Ended, Exit, LogLimits, RunId, SessionId, StartFailure};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::live::{Progress, Session};
+use super::pool::{Pool, PoolError};
+use super::{store, tether};
+use crate::process::holder::unix_ms;
+use crate::process::journal::{self, Journal, Receipt};
+use crate::process::wire::{self, FrameBuffer, FrameError, LaunchSpec, ToHolder};
+use crate::process::{EnvVar, LauncherHandle, Mode};
+
+/// Spare holders that may turn out dead before a start gives up.
+const HOLDER_TRIES: usize = 3;
+
+/// How often the age of finished sessions is looked at.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// The longest label, in characters.
+const LABEL_MAX: usize = 512;
+
+/// How long a start that was under way when the node died may take to show its socket.
+const ADOPT_WAIT: Duration = Duration::from_millis(500);
+
+/// Bounds on the sessions of a node (runtime.md §2.7).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Sessions that run at one time.
+    pub live_max: usize,
+    /// Finished sessions that are kept.
+    pub finished_max: usize,
+    /// How long a finished session is kept.
+    pub finished_age: Duration,
+    /// Bytes on disk that finished sessions may take together. The newest one stays in any case.
+    pub finished_bytes: u64,
+    /// Holders kept ready.
+    pub spares: usize,
+    /// Bounds of each session's log.
+    pub log: LogLimits,
+}
+
+impl Default for Limits {
+    /// 256 live sessions; 50 finished ones for 30 minutes and 1 GiB; 2 spare holders.
+    fn default() -> Self {
+        Limits {
+            live_max: 256,
+            finished_max: 50,
+            finished_age: Duration::from_secs(1800),
+            finished_bytes: 1 << 30,
+            spares: 2,
+            log: LogLimits::default(),
+        }
+    }
+}
+
+/// A command to start. The door has said yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartRequest {
+    /// The caller's name of the run.
+    pub run_id: RunId,
+    /// Digest of the whole input; tells a retry from another run under the same name.
+    pub input_digest: [u8; 32],
+    /// The command for lists; cut to 512 characters.
+    pub label: String,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// The whole environment of the command.
+    pub env: Vec<EnvVar>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// Pipes or terminal.
+    pub mode: Mode,
+    /// When to kill it, in milliseconds from the start; none is never.
+    pub deadline_ms: Option<u64>,
+    /// Time between TERM and KILL, in milliseconds.
+    pub kill_grace_ms: u64,
+}
+
+/// Why no session came to be. A command that could not be executed is a session that ended, not this.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The run id belongs to another command.
+    #[error("run id {run_id} was used for another command (session {session_id}); choose a new one")]
+    RunIdConflict {
+        /// The id.
+        run_id: RunId,
+        /// The session that has it.
+        session_id: SessionId,
+    },
+    /// No more sessions for now.
+    #[error("{max} sessions run on this node, which is its limit")]
+    TooManySessions {
+        /// The limit.
+        max: usize,
+    },
+    /// The session's directory could not be made.
+    #[error("the session could not be written down")]
+    Record(#[source] io::Error),
+    /// No holder could be had.
+    #[error("no process could be had for the session")]
+    Holder(#[source] PoolError),
+    /// Command and environment are too long to be handed over.
+    #[error("the command and its environment are too long")]
+    TooLong(#[source] FrameError),
+    /// Holders died before they took the command.
+    #[error("the session's holder did not take the command")]
+    HandOver(#[source] io::Error),
+}
+
+/// All sessions of a node. Cheap to clone. When the last clone is gone the node lets go of its sessions, which run on.
+#[derive(Debug, Clone)]
+pub struct Sessions(Arc<Registry>);
+
+/// What all clones share.
+#[derive(Debug)]
+pub(super) struct Registry {
+    dir: PathBuf,
+    limits: Limits,
+    pool: Pool,
+    table: Mutex<Table>,
+    over: CancellationToken,
+    _ends: DropGuard,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_id: HashMap<SessionId, Session>,
+    by_run: HashMap<RunId, SessionId>,
+}
+
+impl Sessions {
+    /// Opens the directory of sessions: adopts those that run, lists those that are over, settles those whose holder
+    /// died.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or read, or the launcher cannot be talked to.
+    pub async fn open(dir: PathBuf, launcher: LauncherHandle, limits: Limits) -> io::Result<Sessions> {
+        if let Err(error) = store::make_private(&dir) {
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => {}
+                io::ErrorKind::NotFound => {
+                    std::fs::create_dir_all(dir.parent().unwrap_or(&dir))?;
+                    store::make_private(&dir)?;
+                }
+                _ => return Err(error),
+            }
+        }
+        let dir = dir.canonicalize()?;
+        let over = CancellationToken::new();
+        let pool = Pool::start(launcher.into_async()?, limits.spares, over.clone());
+        let registry = Arc::new(Registry {
+            dir,
+            limits,
+            pool,
+            table: Mutex::default(),
+            _ends: over.clone().drop_guard(),
+            over,
+        });
+        registry.load().await?;
+        registry.on_end();
+        tokio::spawn(sweep(Arc::downgrade(&registry), registry.over.clone()));
+        Ok(Sessions(registry))
+    }
+
+    /// Starts a command, or finds the session of the same run.
+    ///
+    /// # Errors
+    /// See [`StartError`]. After an error nothing runs.
+    pub async fn start(&self, request: StartRequest) -> Result<Session, StartError> {
+        match self.0.admit(&request)? {
+            Admitted::Known(session) => Ok(session),
+            Admitted::New(session, commands) => {
+                let abandoned = Abandoned { registry: &self.0, session: &session };
+                self.0.launch(&session, commands, request).await?;
+                std::mem::forget(abandoned);
+                Ok(session)
+            }
+        }
+    }
+
+    /// The session with this name.
+    pub fn find(&self, id: &SessionId) -> Option<Session> {
+        self.0.table.lock().by_id.get(id).cloned()
+    }
+
+    /// The session of this run.
+    pub fn find_run(&self, run: &RunId) -> Option<Session> {
+        let table = self.0.table.lock();
+        table.by_run.get(run).and_then(|id| table.by_id.get(id)).cloned()
+    }
+
+    /// All sessions, oldest first.
+    pub fn list(&self) -> Vec<super::SessionInfo> {
+        let mut list: Vec<_> = self.0.table.lock().by_id.values().map(Session::info).collect();
+        list.sort_by(|a, b| (a.started_unix_ms, &a.id).cmp(&(b.started_unix_ms, &b.id)));
+        list
+    }
+
+    /// Removes a finished session and its output. One that runs stays.
+    pub fn forget(&self, id: &SessionId) {
+        let mut table = self.0.table.lock();
+        if table.by_id.get(id).is_some_and(is_over) {
+            let gone = table.remove(id);
+            drop(table);
+            remove_dirs(gone.into_iter().collect());
+        }
+    }
+}
+
+fn is_over(session: &Session) -> bool {
+    session.0.progress.borrow().exit.is_some()
+}
+
+enum Admitted {
+    Known(Session),
+    New(Session, mpsc::Receiver<ToHolder>),
+}
+
+impl Table {
+    fn insert(&mut self, session: Session) {
+        self.by_run.insert(session.0.receipt.run_id.clone(), session.id().clone());
+        self.by_id.insert(session.id().clone(), session);
+    }
+
+    fn remove(&mut self, id: &SessionId) -> Option<Session> {
+        let session = self.by_id.remove(id)?;
+        self.by_run.remove(&session.0.receipt.run_id);
+        Some(session)
+    }
+}
+
+impl Registry {
+    /// Reserves name and place, so that a second call with the same run id finds the first.
+    fn admit(&self, request: &StartRequest) -> Result<Admitted, StartError> {
+        let mut table = self.table.lock();
+        let known = table.by_run.get(&request.run_id).and_then(|id| table.by_id.get(id));
+        if let Some(session) = known {
+            if session.0.receipt.input_digest == request.input_digest {
+                return Ok(Admitted::Known(session.clone()));
+            }
+            let (run_id, session_id) = (request.run_id.clone(), session.id().clone());
+            return Err(StartError::RunIdConflict { run_id, session_id });
+        }
+        let max = self.limits.live_max;
+        if table.by_id.values().filter(|session| !is_over(session)).count() >= max {
+            return Err(StartError::TooManySessions { max });
+        }
+        let session_id = SessionId::pick(random, |name| {
+            name.parse().is_ok_and(|id: SessionId| table.by_id.contains_key(&id))
+                || self.dir.join(name).exists()
+        });
+        let receipt = Receipt {
+            session_id,
+            run_id: request.run_id.clone(),
+            input_digest: request.input_digest,
+            label: request.label.chars().take(LABEL_MAX).collect(),
+            mode: request.mode,
+            asked_unix_ms: unix_ms(),
+        };
+        let dir = self.dir.join(receipt.session_id.as_str());
+        let (session, commands) = Session::new(receipt, dir, Progress::default());
+        table.insert(session.clone());
+        Ok(Admitted::New(session, commands))
+    }
+
+    async fn launch(
+        self: &Arc<Self>,
+        session: &Session,
+        commands: mpsc::Receiver<ToHolder>,
+        request: StartRequest,
+    ) -> Result<(), StartError> {
+        let (dir, receipt) = (&session.0.dir, &session.0.receipt);
+        let spec = LaunchSpec {
+            session_id: receipt.session_id.clone(),
+            run_id: request.run_id,
+            dir: dir.clone(),
+            argv: request.argv,
+            env: request.env,
+            cwd: request.cwd,
+            mode: request.mode,
+            deadline_ms: request.deadline_ms,
+            kill_grace_ms: request.kill_grace_ms,
+            log: self.limits.log,
+        };
+        let mut frames = Vec::new();
+        wire::encode(&ToHolder::Start(Box::new(spec)), &mut frames).map_err(StartError::TooLong)?;
+        wire::encode(&ToHolder::Arm, &mut frames).map_err(StartError::TooLong)?;
+        // The receipt comes before anything can run: a retry after a crash must find it.
+        store::make_private(dir).map_err(StartError::Record)?;
+        journal::create(dir, receipt.clone()).map_err(StartError::Record)?;
+        let stream = self.hand_over(&frames).await?;
+        self.spawn_tether(session.clone(), stream, FrameBuffer::default(), commands, None);
+        Ok(())
+    }
+
+    async fn hand_over(&self, frames: &[u8]) -> Result<UnixStream, StartError> {
+        let mut failure = io::Error::from(io::ErrorKind::BrokenPipe);
+        for _ in 0..HOLDER_TRIES {
+            let mut stream = self.pool.take().await.map_err(StartError::Holder)?;
+            match stream.write_all(frames).await {
+                Ok(()) => return Ok(stream),
+                // A spare that somebody killed: it has read nothing whole, so nothing runs.
+                Err(error) => failure = error,
+            }
+        }
+        Err(StartError::HandOver(failure))
+    }
+
+    fn spawn_tether(
+        self: &Arc<Self>,
+        session: Session,
+        stream: UnixStream,
+        inbox: FrameBuffer,
+        commands: mpsc::Receiver<ToHolder>,
+        status: Option<wire::Status>,
+    ) {
+        let mut tether = tether::Tether::new(session, stream, inbox, commands, Arc::downgrade(self));
+        if let Some(status) = &status {
+            tether.adopt(status);
+        }
+        tokio::spawn(tether.run(self.over.clone()));
+    }
+
+    async fn load(self: &Arc<Self>) -> io::Result<()> {
+        let mut loads = Vec::new();
+        for entry in std::fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                let registry = Arc::clone(self);
+                // At the same time, since a holder may be slow to greet.
+                loads.push(tokio::spawn(async move { registry.load_one(&path).await }));
+            }
+        }
+        for load in loads {
+            // A panic in one leaves the others.
+            let _ = load.await;
+        }
+        Ok(())
+    }
+
+    async fn load_one(self: &Arc<Self>, dir: &Path) {
+        let Journal { receipt, started, exit } = journal::read(dir).unwrap_or_default();
+        let Some(receipt) = receipt else {
+            // The node died between making the directory and writing the receipt: nothing ran.
+            store::remove(dir);
+            return;
+        };
+        let asked = receipt.asked_unix_ms;
+        if let Some(exit) = exit {
+            let (session, _) = Session::new(receipt, dir.to_owned(), tether::finished(exit, started));
+            self.table.lock().insert(session);
+            return;
+        }
+        match connect_soon(dir).await {
+            Ok((mut stream, inbox, status)) => {
+                let (session, commands) = Session::new(receipt, dir.to_owned(), Progress::default());
+                self.table.lock().insert(session.clone());
+                let mut frame = Vec::new();
+                let armed = wire::encode(&ToHolder::Arm, &mut frame).is_ok();
+                // A failure is noticed by the session's task.
+                let _ = armed && stream.write_all(&frame).await.is_ok();
+                self.spawn_tether(session, stream, inbox, commands, status);
+            }
+            Err(_) => {
+                let exit = tether::settle(dir, asked);
+                let (session, _) = Session::new(receipt, dir.to_owned(), tether::finished(exit, started));
+                self.table.lock().insert(session);
+            }
+        }
+    }
+
+    /// Drops finished sessions that are too many, too old or too large. The newest stays.
+    pub(super) fn on_end(&self) {
+        let now = unix_ms();
+        let mut finished: Vec<(u64, Session)> = {
+            let table = self.table.lock();
+            let ended = |s: &Session| s.0.progress.borrow().exit.as_ref().map(|exit| exit.ended_unix_ms);
+            table.by_id.values().filter_map(|s| ended(s).map(|at| (at, s.clone()))).collect()
+        };
+        finished.sort_by(|a, b| b.0.cmp(&a.0));
+        let age = u64::try_from(self.limits.finished_age.as_millis()).unwrap_or(u64::MAX);
+        let mut bytes = 0_u64;
+        let mut gone = Vec::new();
+        for (rank, (ended, session)) in finished.into_iter().enumerate() {
+            bytes = bytes.saturating_add(session.0.disk_use());
+            let keep = rank == 0
+                || (rank < self.limits.finished_max
+                    && now.saturating_sub(ended) <= age
+                    && bytes <= self.limits.finished_bytes);
+            if !keep {
+                gone.extend(self.table.lock().remove(session.id()));
+            }
+        }
+        remove_dirs(gone);
+    }
+}
+
+/// Connects to a holder. One that has just been started may not listen yet.
+async fn connect_soon(dir: &Path) -> io::Result<(UnixStream, FrameBuffer, Option<wire::Status>)> {
+    let until = tokio::time::Instant::now() + ADOPT_WAIT;
+    loop {
+        match tether::connect(dir).await {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && tokio::time::Instant::now() < until
+                    && journal::read(dir).is_ok_and(|journal| journal.exit.is_none()) =>
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Removing many megabytes takes a while; not on a thread that serves others.
+fn remove_dirs(sessions: Vec<Session>) {
+    if !sessions.is_empty() {
+        tokio::task::spawn_blocking(move || {
+            sessions.iter().for_each(|session| store::remove(&session.0.dir))
+        });
+    }
+}
+
+async fn sweep(registry: Weak<Registry>, over: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP) => {}
+            () = over.cancelled() => return,
+        }
+        let Some(registry) = registry.upgrade() else { return };
+        registry.on_end();
+    }
+}
+
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // Fails only on kernels far older than this program runs on; the name is then less random, still free.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes)
+}
+
+/// Cleans up behind a start that failed or whose caller went away.
+struct Abandoned<'a> {
+    registry: &'a Registry,
+    session: &'a Session,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        self.registry.table.lock().remove(self.session.id());
+        store::remove(&self.session.0.dir);
+        // For a second caller with the same run id, who may hold the session already.
+        let now = unix_ms();
+        self.session.0.set_exit(Exit {
+            ended: Ended::CouldNotStart {
+                kind: StartFailure::Other,
+                errno: 0,
+                detail: "the start was given up before the command ran".into(),
+            },
+            cancelled: false,
+            final_offset: ByteOffset::START,
+            leftovers_killed: 0,
+            started_unix_ms: self.session.0.receipt.asked_unix_ms,
+            ended_unix_ms: now,
+            duration_ms: now.saturating_sub(self.session.0.receipt.asked_unix_ms),
+        });
+    }
+}
