@@ -98,9 +98,11 @@ pub fn main() -> ExitCode {
     }
     init_log();
     identity::install_crypto_provider();
-    // A client waits on one connection; only a server has use for threads.
+    // A client waits on one connection; only a server has use for threads, and
+    // only where a core is left for them (docs/decisions/0004).
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut builder = match cli.command {
-        Command::Serve(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread(),
+        Command::Serve(_) if cores > 2 => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = match builder.enable_all().build() {

@@ -52,6 +52,14 @@ impl Piece {
             Self::Gap(gap) => gap.to,
         }
     }
+
+    /// Memory that it holds. A gap is wide and holds none.
+    fn held(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.data.len() as u64,
+            Self::Gap(_) => 0,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -74,6 +82,8 @@ pub struct Feed {
 #[derive(Debug)]
 struct State {
     ring: VecDeque<Piece>,
+    /// Bytes of output in the ring.
+    held: u64,
     /// Offset of the first byte that is in the ring.
     start: u64,
     /// Offset after the newest byte that came.
@@ -92,6 +102,7 @@ impl Feed {
             subscription,
             state: Mutex::new(State {
                 ring: VecDeque::new(),
+                held: 0,
                 start: from,
                 end: from,
                 finished: None,
@@ -130,6 +141,7 @@ impl Feed {
                     record.data = record.data.slice(seen..);
                     record.offset = state.end;
                     state.end = end;
+                    state.held += record.data.len() as u64;
                     state.ring.push_back(Piece::Record(record));
                 }
             }
@@ -194,9 +206,10 @@ impl State {
         let slowest = self.readers.values().copied().min().unwrap_or(self.end);
         while let Some(piece) = self.ring.front() {
             let end = piece.end();
-            if end > slowest && self.end - self.start <= RING_MAX {
+            if end > slowest && self.held <= RING_MAX {
                 break;
             }
+            self.held -= piece.held();
             self.start = end;
             self.ring.pop_front();
         }

@@ -46,12 +46,16 @@ pub fn run(settings: Settings) -> ExitCode {
     let launcher = match Launcher::fork() {
         Ok(launcher) => launcher,
         Err(error) => {
-            return fail(&Fault::new(ErrorCode::CouldNotStart, format!("the launcher could not be started: {error}")));
+            return fail(&Fault::new(
+                ErrorCode::CouldNotStart,
+                format!("the launcher could not be started: {error}"),
+            ));
         }
     };
     init_log();
     identity::install_crypto_provider();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    // One thread: what a frame sets off runs to its end without waking another core (see docs/decisions/0004).
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return fail(&Fault::new(ErrorCode::Internal, format!("no runtime: {error}"))),
@@ -109,10 +113,11 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
     let code = stop_on_signal(stopping.clone())?;
     let wanted = pairing(&settings, known.as_ref())?;
     // Only a certificate of the same gateway is of use.
-    let on_disk = known.as_ref().filter(|known| wanted.pin == Pin::Fingerprint(known.fingerprint)).and_then(|known| {
-        let known = keys::KnownGateway { address: wanted.address.clone(), ..known.clone() };
-        Paired::load(&state, &known, &key)
-    });
+    let on_disk =
+        known.as_ref().filter(|known| wanted.pin == Pin::Fingerprint(known.fingerprint)).and_then(|known| {
+            let known = keys::KnownGateway { address: wanted.address.clone(), ..known.clone() };
+            Paired::load(&state, &known, &key)
+        });
     let mut paired = match on_disk {
         Some(paired) => paired,
         None => match enrol(&node, &state, &key, &wanted, &stopping).await? {
@@ -136,10 +141,11 @@ fn pairing(settings: &Settings, known: Option<&keys::KnownGateway>) -> Result<En
             token: link.token.clone(),
         });
     }
-    let address = settings.gateway.clone().or_else(|| known.map(|known| known.address.clone())).ok_or_else(|| {
-        Fault::new(ErrorCode::InvalidRequest, "no gateway was named and none was paired before")
-            .hint("node-host run --gateway HOST:PORT, or --pair '<link>'")
-    })?;
+    let address =
+        settings.gateway.clone().or_else(|| known.map(|known| known.address.clone())).ok_or_else(|| {
+            Fault::new(ErrorCode::InvalidRequest, "no gateway was named and none was paired before")
+                .hint("node-host run --gateway HOST:PORT, or --pair '<link>'")
+        })?;
     let pin = match (settings.gateway_fingerprint, known) {
         (Some(fingerprint), _) => Pin::Fingerprint(fingerprint),
         (None, Some(known)) => Pin::Fingerprint(known.fingerprint),
@@ -196,8 +202,11 @@ fn lock(state: &StateDir) -> Result<File, Fault> {
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(unusable)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
         if errno == rustix::io::Errno::WOULDBLOCK {
-            Fault::new(ErrorCode::AlreadyRunning, format!("another node host is using {}", state.path().display()))
-                .hint("stop it, or use another `--state-dir`")
+            Fault::new(
+                ErrorCode::AlreadyRunning,
+                format!("another node host is using {}", state.path().display()),
+            )
+            .hint("stop it, or use another `--state-dir`")
         } else {
             unusable(errno.into())
         }

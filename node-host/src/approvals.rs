@@ -53,8 +53,9 @@ impl Approvals {
 
     /// The answer to `system.execApprovals.set`.
     pub fn replace(&self, file: &str, base_hash: &str) -> Result<pb::ApprovalsDocument, Fault> {
-        let update = ApprovalsDocument::parse_update(file)
-            .map_err(|e| Fault::new(ErrorCode::InvalidRequest, format!("the approvals document was refused: {e}")))?;
+        let update = ApprovalsDocument::parse_update(file).map_err(|e| {
+            Fault::new(ErrorCode::InvalidRequest, format!("the approvals document was refused: {e}"))
+        })?;
         let held = self.writing.lock();
         let raw = self.raw()?;
         check_base_hash(raw.as_deref(), (!base_hash.is_empty()).then_some(base_hash))
@@ -64,7 +65,10 @@ impl Approvals {
         let current = raw.as_deref().and_then(|text| ApprovalsDocument::parse(text).ok()).unwrap_or_default();
         let text = update.document.keeping_socket_of(&current).to_text();
         write_private(&self.path, text.as_bytes()).map_err(|e| {
-            Fault::new(ErrorCode::StoreUnreadable, format!("the approvals document could not be written: {}", chain(&e)))
+            Fault::new(
+                ErrorCode::StoreUnreadable,
+                format!("the approvals document could not be written: {}", chain(&e)),
+            )
         })?;
         drop(held);
         self.show()
@@ -88,7 +92,11 @@ impl Approvals {
     fn malformed(&self, error: &dyn std::error::Error) -> Fault {
         Fault::new(
             ErrorCode::ApprovalsMalformed,
-            format!("SYSTEM_RUN_DENIED: {} cannot be used, so nothing runs: {}", self.path.display(), chain(error)),
+            format!(
+                "SYSTEM_RUN_DENIED: {} cannot be used, so nothing runs: {}",
+                self.path.display(),
+                chain(error)
+            ),
         )
         .hint("repair the file; it is read again at the next run")
     }

@@ -31,9 +31,11 @@ pub(crate) fn exit(exit: &Exit) -> pb::Exit {
             let failure = pb::CouldNotStart { kind: kind.into(), errno: *errno, detail: detail.clone() };
             (How::CouldNotStart(failure), false, String::new())
         }
-        Ended::LogFailed { detail, then } => {
-            (died(then), false, format!("the output log could not be written, so the command was killed: {detail}"))
-        }
+        Ended::LogFailed { detail, then } => (
+            died(then),
+            false,
+            format!("the output log could not be written, so the command was killed: {detail}"),
+        ),
         Ended::Lost => (How::Lost(pb::Lost {}), false, String::new()),
     };
     pb::Exit {

@@ -14,7 +14,9 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use fault::{ErrorCode, Fault};
-use policy::{DenialKind, EffectivePolicy, PassList, Requested, Verdict, check_overrides, clean_inherited, judge};
+use policy::{
+    DenialKind, EffectivePolicy, PassList, Requested, Verdict, check_overrides, clean_inherited, judge,
+};
 use proto::v1 as pb;
 use session::RunId;
 use sha2::{Digest as _, Sha256};
@@ -99,10 +101,11 @@ impl Door {
         let run_id = RunId::parse(&run.run_id).map_err(|e| invalid(format!("run id: {e}")))?;
         let command = command::parse(run.invocation.as_ref())?;
         let requested = requested(run)?;
-        let overrides = check_overrides(run.env.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|rejected| {
-            Fault::new(ErrorCode::EnvRejected, format!("SYSTEM_RUN_DENIED: {rejected}"))
-                .hint("leave these variables out; the node's own values are used")
-        })?;
+        let overrides =
+            check_overrides(run.env.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|rejected| {
+                Fault::new(ErrorCode::EnvRejected, format!("SYSTEM_RUN_DENIED: {rejected}"))
+                    .hint("leave these variables out; the node's own values are used")
+            })?;
         let mode = mode(run)?;
         let deadline_ms = deadline(run.deadline.as_ref())?;
 

@@ -92,7 +92,9 @@ async fn ask(node: &Node, key: &PrivateKey, enrolment: &Enrolment) -> Result<(Ou
         .map_err(|_| Fault::new(ErrorCode::Timeout, "the gateway did not answer the pairing request"))?
         .map_err(|status| Fault::from_status(&status))?
         .into_inner();
-    let outcome = reply.outcome.ok_or_else(|| Fault::new(ErrorCode::Internal, "an empty answer to a pairing request"))?;
+    let outcome = reply
+        .outcome
+        .ok_or_else(|| Fault::new(ErrorCode::Internal, "an empty answer to a pairing request"))?;
     Ok((outcome, dialled.authority))
 }
 
@@ -105,7 +107,9 @@ async fn announce(node: &Node, pending: &pb::EnrolPending, gateway: Fingerprint,
     if let Ok(words) = words {
         node.announce(&format!("node-host: words: {words}"));
     }
-    node.announce(&format!("node-host: on the gateway, if it shows the same words: gateway nodes approve {id}"));
+    node.announce(&format!(
+        "node-host: on the gateway, if it shows the same words: gateway nodes approve {id}"
+    ));
 }
 
 /// Where this node stands, asked without a certificate.
@@ -121,9 +125,9 @@ pub(crate) async fn standing(paired: &Paired) -> Result<pb::standing_reply::Stat
             .map(|reply| reply.into_inner().state())
             .map_err(|status| Fault::from_status(&status))
     };
-    tokio::time::timeout(STANDING_TIMEOUT, ask)
-        .await
-        .unwrap_or_else(|_| Err(Fault::new(ErrorCode::Timeout, "the gateway did not say where this node stands")))
+    tokio::time::timeout(STANDING_TIMEOUT, ask).await.unwrap_or_else(|_| {
+        Err(Fault::new(ErrorCode::Timeout, "the gateway did not say where this node stands"))
+    })
 }
 
 /// Answers that asking again does not change.

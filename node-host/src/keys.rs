@@ -74,7 +74,10 @@ pub(crate) fn open_key(state: &StateDir) -> Result<PrivateKey, Fault> {
 /// The gateway that was pinned at pairing, if there was one.
 pub(crate) fn known_gateway(state: &StateDir) -> Result<Option<KnownGateway>, Fault> {
     let unusable = |error: &dyn std::fmt::Display| {
-        Fault::new(ErrorCode::StoreUnreadable, format!("{} cannot be used: {error}", state.node_json().display()))
+        Fault::new(
+            ErrorCode::StoreUnreadable,
+            format!("{} cannot be used: {error}", state.node_json().display()),
+        )
     };
     let bytes = match read_private(&state.node_json(), FILE_MAX, PrivateMode::Readable) {
         Ok(bytes) => bytes,
@@ -173,9 +176,10 @@ fn own_certificate(
     let cert_der = rustls_pki_types::CertificateDer::from(issued.certificate_der.to_vec());
     match Fingerprint::of_certificate(&cert_der) {
         Ok(fingerprint) if fingerprint == key.fingerprint() => Ok(cert_der),
-        Ok(_) | Err(_) => {
-            Err(Fault::new(ErrorCode::Internal, "the gateway sent a certificate that is not for this node's key"))
-        }
+        Ok(_) | Err(_) => Err(Fault::new(
+            ErrorCode::Internal,
+            "the gateway sent a certificate that is not for this node's key",
+        )),
     }
 }
 

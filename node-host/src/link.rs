@@ -54,7 +54,11 @@ enum End {
 }
 
 /// Keeps a link up until the node host stops (`Ok`) or is no longer welcome.
-pub(crate) async fn keep(node: &Arc<Node>, paired: &mut Paired, stopping: &CancellationToken) -> Result<(), Fault> {
+pub(crate) async fn keep(
+    node: &Arc<Node>,
+    paired: &mut Paired,
+    stopping: &CancellationToken,
+) -> Result<(), Fault> {
     let mut backoff = Backoff::default();
     loop {
         let end = tokio::select! {
@@ -132,8 +136,7 @@ async fn connect(node: &Node, paired: &Paired) -> Result<Connected, Fault> {
     // The queue is new and empty.
     let _ = outbox.try_control(pb::NodeFrame { frame: Some(hello) });
     let mut client = NodeLinkClient::new(dialled.channel).max_decoding_message_size(FRAME_MAX);
-    let mut frames =
-        client.open(stream).await.map_err(|status| lost(&status))?.into_inner();
+    let mut frames = client.open(stream).await.map_err(|status| lost(&status))?.into_inner();
     let first = tokio::time::timeout(WELCOME_TIMEOUT, frames.message())
         .await
         .map_err(|_| Fault::new(ErrorCode::Timeout, "the gateway did not answer the hello"))?
@@ -227,8 +230,11 @@ async fn explain(paired: &Paired, fault: Fault) -> End {
         Ok(pb::standing_reply::State::Removed | pb::standing_reply::State::Unknown) => {
             paired.forget_certificate();
             End::Removed(
-                Fault::new(ErrorCode::NodeRemoved, format!("the gateway {} does not know this node any more", paired.address))
-                    .hint("run `node-host run` again to ask for pairing anew"),
+                Fault::new(
+                    ErrorCode::NodeRemoved,
+                    format!("the gateway {} does not know this node any more", paired.address),
+                )
+                .hint("run `node-host run` again to ask for pairing anew"),
             )
         }
         Ok(_) | Err(_) => End::Broken(fault),

@@ -115,6 +115,12 @@ impl Connection {
             match Self::over(self.way.clone()).await {
                 Ok(connection) => return Ok(connection),
                 Err(fault) if tokio::time::Instant::now() >= deadline => return Err(fault),
+                // Not welcome any more: asking again does not change that.
+                Err(fault)
+                    if matches!(fault.code, ErrorCode::Unauthenticated | ErrorCode::OtherAuthority) =>
+                {
+                    return Err(fault);
+                }
                 Err(_) => tokio::time::sleep(backoff.next(0).min(Duration::from_millis(250))).await,
             }
         }

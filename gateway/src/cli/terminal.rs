@@ -25,7 +25,8 @@ impl RawMode {
         let saved = tcgetattr(&stdin)?;
         let mut raw = saved.clone();
         raw.make_raw();
-        tcsetattr(&stdin, OptionalActions::Flush, &raw)?;
+        // Not a flush: what was typed ahead is for the command.
+        tcsetattr(&stdin, OptionalActions::Drain, &raw)?;
         Ok(Self { saved: Some(saved) })
     }
 }

@@ -90,6 +90,19 @@ async fn a_reader_that_fell_out_of_the_ring_is_told() {
 }
 
 #[tokio::test]
+async fn a_wide_gap_fills_no_ring() {
+    let (link, _stream) = bed();
+    let feed = Arc::new(Feed::new(7, 0, link));
+    let mut reader = feed.join(0).unwrap();
+    let gap = pb::Gap { from: 0, to: 100 * RING_MAX };
+    feed.push(pb::output::Part::Gap(gap));
+    feed.push(records(gap.to, gap.to + 10));
+    feed.finish(Ok(exit(gap.to + 10)));
+    assert_eq!(reader.next().await, Item::Gap(gap));
+    assert_eq!(read_all(reader).await, Item::Exit(exit(gap.to + 10)));
+}
+
+#[tokio::test]
 async fn a_broken_feed_gives_what_it_has_first() {
     let (link, _stream) = bed();
     let feed = Arc::new(Feed::new(7, 10, link));

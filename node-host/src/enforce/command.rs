@@ -71,7 +71,10 @@ pub(super) fn check_size(argv: &[String], env: &[EnvVar]) -> Result<(), Fault> {
     if arguments + variables > TOTAL_MAX {
         return Err(Fault::new(
             ErrorCode::CommandTooLong,
-            format!("command and environment take {} bytes, the system takes {TOTAL_MAX}", arguments + variables),
+            format!(
+                "command and environment take {} bytes, the system takes {TOTAL_MAX}",
+                arguments + variables
+            ),
         )
         .hint("send the data as input (`--stdin`) or write it to a file first"));
     }

@@ -52,8 +52,12 @@ fn a_field_that_safety_hangs_on_must_be_said() {
         ("ask", |r| r.ask = 0),
         ("stdin", |r| r.stdin = 0),
         ("deadline", |r| r.deadline = None),
-        ("zero timeout", |r| r.deadline = Some(pb::Deadline { limit: Some(pb::deadline::Limit::TimeoutMs(0)) })),
-        ("none that is false", |r| r.deadline = Some(pb::Deadline { limit: Some(pb::deadline::Limit::None(false)) })),
+        ("zero timeout", |r| {
+            r.deadline = Some(pb::Deadline { limit: Some(pb::deadline::Limit::TimeoutMs(0)) })
+        }),
+        ("none that is false", |r| {
+            r.deadline = Some(pb::Deadline { limit: Some(pb::deadline::Limit::None(false)) })
+        }),
         ("run id", |r| r.run_id = "a b".into()),
         ("invocation", |r| r.invocation = None),
     ];

@@ -12,7 +12,12 @@ use super::invalid;
 
 /// The canonical directory that `given` means on this machine. Empty is the
 /// node's default; a relative one starts there; `~` is this machine's home.
-pub(super) fn resolve(given: &str, default_dir: &Path, home: Option<&Path>, node: &str) -> Result<PathBuf, Fault> {
+pub(super) fn resolve(
+    given: &str,
+    default_dir: &Path,
+    home: Option<&Path>,
+    node: &str,
+) -> Result<PathBuf, Fault> {
     if given.contains('\0') {
         return Err(invalid("the workdir contains a NUL character"));
     }
@@ -21,7 +26,8 @@ pub(super) fn resolve(given: &str, default_dir: &Path, home: Option<&Path>, node
     }
     let wanted = if given.is_empty() {
         default_dir.to_path_buf()
-    } else if let Some(rest) = given.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+    } else if let Some(rest) = given.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    {
         let home = home.ok_or_else(|| invalid("the workdir starts with ~ and the node host has no HOME"))?;
         home.join(rest.trim_start_matches('/'))
     } else {
@@ -48,5 +54,8 @@ fn not_a_directory(shown: &str, node: &str) -> Fault {
 }
 
 fn not_accessible(shown: &str, node: &str, error: &io::Error) -> Fault {
-    Fault::new(ErrorCode::WorkdirNotAccessible, format!("WORKDIR_NOT_ACCESSIBLE {shown} on node {node}: {error}"))
+    Fault::new(
+        ErrorCode::WorkdirNotAccessible,
+        format!("WORKDIR_NOT_ACCESSIBLE {shown} on node {node}: {error}"),
+    )
 }

@@ -50,7 +50,10 @@ impl Feeds {
     pub(super) fn subscribe(&self, subscribe: pb::Subscribe) {
         let found = SessionId::parse(&subscribe.session_id).ok().and_then(|id| self.sessions.find(&id));
         match found {
-            Some(session) => self.open(&subscribe, session),
+            Some(session) => {
+                let hold = subscribe.pause_command.then(|| session.hold(subscribe.from_offset));
+                self.open(&subscribe, session, hold);
+            }
             None => self.refuse(
                 subscribe.subscription,
                 Fault::new(
@@ -62,7 +65,7 @@ impl Feeds {
     }
 
     /// A subscription to a session that is at hand.
-    pub(super) fn open(&self, subscribe: &pb::Subscribe, session: Session) {
+    pub(super) fn open(&self, subscribe: &pb::Subscribe, session: Session, hold: Option<Hold>) {
         let id = subscribe.subscription;
         let mut live = self.live.lock();
         if live.len() >= FEEDS_MAX {
@@ -73,7 +76,6 @@ impl Feeds {
         let from = subscribe.from_offset;
         let (granted, grants) = watch::channel(from.saturating_add(subscribe.credit));
         let cancel = self.over.child_token();
-        let hold = subscribe.pause_command.then(|| session.hold(from));
         live.insert(id, Live { granted, hold, cancel: cancel.clone() });
         drop(live);
         let feed = Feed { id, session, from, grants, outbox: self.outbox.clone() };

@@ -27,7 +27,12 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    fn of(&self, session: &SessionId, writer: u64, sessions: &crate::sessions::Sessions) -> Arc<AsyncMutex<u64>> {
+    fn of(
+        &self,
+        session: &SessionId,
+        writer: u64,
+        sessions: &crate::sessions::Sessions,
+    ) -> Arc<AsyncMutex<u64>> {
         let mut taken = self.taken.lock();
         if taken.len() >= WRITERS_MAX {
             taken.retain(|(id, _), _| sessions.find(id).is_some_and(|s| s.info().exit.is_none()));
@@ -73,8 +78,10 @@ async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiv
             .ok()
             .and_then(|id| node.sessions.find(&id).map(|session| (id, session)));
         let Some((id, session)) = found else {
-            let fault =
-                Fault::new(ErrorCode::UnknownSession, format!("this node has no session `{}`", input.session_id));
+            let fault = Fault::new(
+                ErrorCode::UnknownSession,
+                format!("this node has no session `{}`", input.session_id),
+            );
             answer(&outbox, pb::InputTaken { writer, total: 0, fault: Some(fault.into()) });
             return;
         };

@@ -16,7 +16,7 @@ use super::inputs::Writers;
 use crate::convert;
 use crate::enforce::{self, invalid};
 use crate::node::Node;
-use crate::sessions::{Session, StartError};
+use crate::sessions::{Hold, Session, StartError};
 
 /// Requests at work at one time; more than the gateway keeps open is refused.
 const REQUESTS_MAX: usize = 4096;
@@ -38,7 +38,13 @@ pub(super) struct Serving {
 impl Serving {
     pub(super) fn new(node: Arc<Node>, outbox: NodeOutbox) -> Self {
         let feeds = Arc::new(Feeds::new(node.sessions.clone(), outbox.clone()));
-        Self { node, outbox, feeds, writers: Writers::default(), slots: Arc::new(Semaphore::new(REQUESTS_MAX)) }
+        Self {
+            node,
+            outbox,
+            feeds,
+            writers: Writers::default(),
+            slots: Arc::new(Semaphore::new(REQUESTS_MAX)),
+        }
     }
 
     /// A frame of the gateway. An error ends the link.
@@ -83,8 +89,8 @@ impl Serving {
             // The answer is queued before the feed opens: a caller knows its
             // session before its output.
             let sent = outbox.control(pb::NodeFrame { frame: Some(reply(id, answer)) }).await;
-            if let (Ok(()), Some((subscribe, session))) = (sent, subscription) {
-                feeds.open(&subscribe, session);
+            if let (Ok(()), Some(Started { subscribe, session, hold })) = (sent, subscription) {
+                feeds.open(&subscribe, session, hold);
             }
         });
     }
@@ -100,32 +106,40 @@ fn reply(id: u64, answer: Answer) -> Frame {
     Frame::Reply(pb::Reply { id, answer: Some(answer) })
 }
 
+/// A started session whose starter reads it.
+struct Started {
+    subscribe: pb::Subscribe,
+    session: Session,
+    hold: Option<Hold>,
+}
+
 impl Node {
     /// `system.run`.
-    async fn run(&self, mut run: pb::RunRequest) -> (Answer, Option<(pb::Subscribe, Session)>) {
-        let subscribe = run.subscribe.take();
+    async fn run(&self, run: pb::RunRequest) -> (Answer, Option<Started>) {
         let answer = |outcome| Answer::Run(pb::RunReply { outcome: Some(outcome) });
         match self.start(&run).await {
-            Ok((session, workdir, existing)) => {
-                let started = pb::RunStarted {
-                    session: Some(convert::session(&session.info())),
-                    existing,
-                    workdir,
-                };
-                let subscription = subscribe.map(|subscribe| (subscribe, session));
+            Ok((session, hold, workdir, existing)) => {
+                let started =
+                    pb::RunStarted { session: Some(convert::session(&session.info())), existing, workdir };
+                let subscription = run.subscribe.map(|subscribe| Started { subscribe, session, hold });
                 (answer(pb::run_reply::Outcome::Started(started)), subscription)
             }
             Err(fault) => (answer(pb::run_reply::Outcome::Refused(fault.into())), None),
         }
     }
 
-    async fn start(&self, run: &pb::RunRequest) -> Result<(Session, String, bool), Fault> {
+    async fn start(&self, run: &pb::RunRequest) -> Result<(Session, Option<Hold>, String, bool), Fault> {
         let permit = self.door.admit(run)?;
         let request = permit.into_request();
         let workdir = request.cwd.display().to_string();
         let existing = self.sessions.find_run(&request.run_id).is_some();
-        let session = self.sessions.start(request).await.map_err(|error| start_fault(&error))?;
-        Ok((session, workdir, existing))
+        let started = if run.subscribe.as_ref().is_some_and(|subscribe| subscribe.pause_command) {
+            self.sessions.start_held(request).await.map(|(session, hold)| (session, Some(hold)))
+        } else {
+            self.sessions.start(request).await.map(|session| (session, None))
+        };
+        let (session, hold) = started.map_err(|error| start_fault(&error))?;
+        Ok((session, hold, workdir, existing))
     }
 
     /// Everything but `system.run`.
@@ -175,7 +189,10 @@ impl Node {
                 if !(1..=64).contains(&request.signal) {
                     return Err(invalid(format!("no signal {}", request.signal)));
                 }
-                self.session(&request.session_id)?.signal(request.signal).await.map_err(|e| control_fault(&e))?;
+                self.session(&request.session_id)?
+                    .signal(request.signal)
+                    .await
+                    .map_err(|e| control_fault(&e))?;
                 Answer::Done(pb::Done {})
             }
             Command::Kill(request) => {

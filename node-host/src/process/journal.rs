@@ -60,10 +60,16 @@ pub(crate) fn create(dir: &Path, receipt: Receipt) -> io::Result<()> {
 
 /// Appends one line.
 pub(crate) fn append(dir: &Path, line: &Line) -> io::Result<()> {
-    write_line(&mut OpenOptions::new().append(true).open(dir.join(JOURNAL))?, line)
+    write_line(&mut open(dir)?, line)
 }
 
-fn write_line(file: &mut File, line: &Line) -> io::Result<()> {
+/// Opens a journal for appending.
+pub(crate) fn open(dir: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).open(dir.join(JOURNAL))
+}
+
+/// Appends one line.
+pub(crate) fn write_line(file: &mut File, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     file.write_all(&text)

@@ -17,7 +17,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
-use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, setsid, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, setsid, wait, waitpid};
 use tokio::io::unix::AsyncFd;
 
 use super::{holder, tree};
@@ -63,7 +63,7 @@ impl LauncherHandle {
 
     /// Makes the handle usable on a runtime.
     pub(crate) fn into_async(self) -> io::Result<HolderSource> {
-        Ok(HolderSource(sys::watch(self.socket)?))
+        Ok(HolderSource { socket: sys::watch(self.socket)?, pid: self.pid })
     }
 }
 
@@ -78,7 +78,10 @@ pub(crate) struct SpareHolder {
 
 /// Asks the launcher for holders, one at a time.
 #[derive(Debug)]
-pub(crate) struct HolderSource(AsyncFd<OwnedFd>);
+pub(crate) struct HolderSource {
+    socket: AsyncFd<OwnedFd>,
+    pid: Pid,
+}
 
 impl HolderSource {
     /// One new holder. Not safe to cancel: an answer that nobody waits for would be taken by the next call, which is
@@ -88,15 +91,19 @@ impl HolderSource {
             rustix::net::send(socket.get_ref(), &REQUEST, SendFlags::NOSIGNAL).map_err(io::Error::from)
         };
         loop {
-            let mut guard = self.0.writable().await?;
+            let mut guard = self.socket.writable().await?;
             if let Ok(sent) = guard.try_io(request) {
                 sent?;
                 break;
             }
         }
         loop {
-            let mut guard = self.0.readable().await?;
+            let mut guard = self.socket.readable().await?;
             if let Ok(answer) = guard.try_io(|socket| receive_holder(socket.get_ref())) {
+                if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+                    // Nobody else waits for it.
+                    let _ = waitpid(Some(self.pid), WaitOptions::NOHANG);
+                }
                 return answer;
             }
         }

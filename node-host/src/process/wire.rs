@@ -141,12 +141,26 @@ pub enum FromHolder {
     },
     /// The command takes no more input.
     StdinClosed,
-    /// The end. The last frame; the log is complete.
-    Exited(Box<Exit>),
+    /// The end. The last frame of a session; the log is complete.
+    Exited {
+        /// How it ended.
+        exit: Box<Exit>,
+        /// What becomes of the holder.
+        holder: Afterwards,
+    },
     /// The answer to [`ToHolder::Status`], and the first frame on a new connection.
     Status(Status),
     /// Another connection took over; this one gets nothing more.
     Replaced,
+}
+
+/// What a holder does when its session is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Afterwards {
+    /// It waits for another session on the same connection.
+    Stays,
+    /// It ends.
+    Leaves,
 }
 
 /// Where a session stands.
@@ -212,7 +226,7 @@ pub struct FrameBuffer {
 }
 
 impl FrameBuffer {
-    /// Room to read more bytes into. Call [`FrameBuffer::next`] until it has none before reading again, so that the
+    /// Room to read more bytes into. Call [`FrameBuffer::next_frame`] until it has none before reading again, so that the
     /// buffer never holds more than one frame and one read.
     pub fn space(&mut self) -> &mut Vec<u8> {
         if self.at > 0 {
@@ -231,7 +245,7 @@ impl FrameBuffer {
     ///
     /// # Errors
     /// When the bytes are none of ours; the connection is of no use afterwards.
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+    pub fn next_frame<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
         let rest = &self.bytes[self.at..];
         let Some((len, body)) = rest.split_first_chunk::<4>() else { return Ok(None) };
         let len = u32::from_le_bytes(*len) as usize;
@@ -266,7 +280,7 @@ mod tests {
             let mut got = Vec::new();
             for part in stream.chunks(step) {
                 buffer.space().extend_from_slice(part);
-                while let Some(message) = buffer.next::<ToHolder>().unwrap() {
+                while let Some(message) = buffer.next_frame::<ToHolder>().unwrap() {
                     got.push(message);
                 }
             }
@@ -278,10 +292,10 @@ mod tests {
     fn bad_frames_are_refused() {
         let mut buffer = FrameBuffer::default();
         buffer.space().extend_from_slice(&u32::MAX.to_le_bytes());
-        assert!(matches!(buffer.next::<ToHolder>(), Err(FrameError::TooLong(_))));
+        assert!(matches!(buffer.next_frame::<ToHolder>(), Err(FrameError::TooLong(_))));
         let mut buffer = FrameBuffer::default();
         buffer.space().extend_from_slice(&[1, 0, 0, 0, 0xee]);
-        assert!(matches!(buffer.next::<ToHolder>(), Err(FrameError::Code(_))));
+        assert!(matches!(buffer.next_frame::<ToHolder>(), Err(FrameError::Code(_))));
         let mut out = vec![1];
         let huge = ToHolder::Stdin(vec![0; FRAME_MAX]);
         assert!(matches!(encode(&huge, &mut out), Err(FrameError::TooLong(_))));

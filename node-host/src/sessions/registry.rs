@@ -13,16 +13,18 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::hold::Hold;
 use super::live::{Progress, Session};
 use super::pool::{Pool, PoolError};
-use super::{store, tether};
+use super::store;
+use super::tether::{self, Tether};
 use crate::process::holder::unix_ms;
 use crate::process::journal::{self, Journal, Receipt};
 use crate::process::wire::{self, FrameBuffer, FrameError, LaunchSpec, ToHolder};
 use crate::process::{EnvVar, LauncherHandle, Mode};
 
 /// Spare holders that may turn out dead before a start gives up.
-const HOLDER_TRIES: usize = 3;
+const HOLDER_TRIES: usize = 12;
 
 /// How often the age of finished sessions is looked at.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -85,6 +87,15 @@ pub struct StartRequest {
     pub deadline_ms: Option<u64>,
     /// Time between TERM and KILL, in milliseconds.
     pub kill_grace_ms: u64,
+}
+
+/// What becomes of output that nobody has read when the log is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    /// The command waits.
+    Hold,
+    /// The oldest goes, and readers see a named gap.
+    Drop,
 }
 
 /// Why no session came to be. A command that could not be executed is a session that ended, not this.
@@ -181,10 +192,27 @@ impl Sessions {
         match self.0.admit(&request)? {
             Admitted::Known(session) => Ok(session),
             Admitted::New(session, commands) => {
-                let abandoned = Abandoned { registry: &self.0, session: &session };
-                self.0.launch(&session, commands, request).await?;
-                std::mem::forget(abandoned);
+                self.0.launch_or_abandon(&session, commands, request, Unread::Drop).await?;
                 Ok(session)
+            }
+        }
+    }
+
+    /// Like [`start`](Self::start), for a starter that reads all of it: from the first byte on the command waits
+    /// rather than lose output, until the hold is moved or dropped.
+    ///
+    /// # Errors
+    /// See [`StartError`]. After an error nothing runs.
+    pub async fn start_held(&self, request: StartRequest) -> Result<(Session, Hold), StartError> {
+        match self.0.admit(&request)? {
+            Admitted::Known(session) => {
+                let hold = session.hold(0);
+                Ok((session, hold))
+            }
+            Admitted::New(session, commands) => {
+                let hold = session.hold(0);
+                self.0.launch_or_abandon(&session, commands, request, Unread::Hold).await?;
+                Ok((session, hold))
             }
         }
     }
@@ -274,11 +302,25 @@ impl Registry {
         Ok(Admitted::New(session, commands))
     }
 
+    async fn launch_or_abandon(
+        self: &Arc<Self>,
+        session: &Session,
+        commands: mpsc::Receiver<ToHolder>,
+        request: StartRequest,
+        unread: Unread,
+    ) -> Result<(), StartError> {
+        let abandoned = Abandoned { registry: self, session };
+        self.launch(session, commands, request, unread).await?;
+        std::mem::forget(abandoned);
+        Ok(())
+    }
+
     async fn launch(
         self: &Arc<Self>,
         session: &Session,
         commands: mpsc::Receiver<ToHolder>,
         request: StartRequest,
+        unread: Unread,
     ) -> Result<(), StartError> {
         let (dir, receipt) = (&session.0.dir, &session.0.receipt);
         let spec = LaunchSpec {
@@ -295,12 +337,21 @@ impl Registry {
         };
         let mut frames = Vec::new();
         wire::encode(&ToHolder::Start(Box::new(spec)), &mut frames).map_err(StartError::TooLong)?;
+        let floor = match unread {
+            // With the start itself: a fast command could fill the log before a later frame arrived.
+            Unread::Hold => Some(ByteOffset::START),
+            Unread::Drop => None,
+        };
+        wire::encode(&ToHolder::Floor(floor), &mut frames).map_err(StartError::TooLong)?;
         wire::encode(&ToHolder::Arm, &mut frames).map_err(StartError::TooLong)?;
         // The receipt comes before anything can run: a retry after a crash must find it.
         store::make_private(dir).map_err(StartError::Record)?;
         journal::create(dir, receipt.clone()).map_err(StartError::Record)?;
         let stream = self.hand_over(&frames).await?;
-        self.spawn_tether(session.clone(), stream, FrameBuffer::default(), commands, None);
+        let registry = Arc::downgrade(self);
+        let tether = Tether::new(session.clone(), stream, FrameBuffer::default(), commands, registry)
+            .told_floor(floor);
+        tokio::spawn(tether.run(self.over.clone()));
         Ok(())
     }
 
@@ -310,26 +361,11 @@ impl Registry {
             let mut stream = self.pool.take().await.map_err(StartError::Holder)?;
             match stream.write_all(frames).await {
                 Ok(()) => return Ok(stream),
-                // A spare that somebody killed: it has read nothing whole, so nothing runs.
+                // One that left or was killed: it has read nothing whole, so nothing runs.
                 Err(error) => failure = error,
             }
         }
         Err(StartError::HandOver(failure))
-    }
-
-    fn spawn_tether(
-        self: &Arc<Self>,
-        session: Session,
-        stream: UnixStream,
-        inbox: FrameBuffer,
-        commands: mpsc::Receiver<ToHolder>,
-        status: Option<wire::Status>,
-    ) {
-        let mut tether = tether::Tether::new(session, stream, inbox, commands, Arc::downgrade(self));
-        if let Some(status) = &status {
-            tether.adopt(status);
-        }
-        tokio::spawn(tether.run(self.over.clone()));
     }
 
     async fn load(self: &Arc<Self>) -> io::Result<()> {
@@ -370,7 +406,9 @@ impl Registry {
                 let armed = wire::encode(&ToHolder::Arm, &mut frame).is_ok();
                 // A failure is noticed by the session's task.
                 let _ = armed && stream.write_all(&frame).await.is_ok();
-                self.spawn_tether(session, stream, inbox, commands, status);
+                let mut tether = Tether::new(session, stream, inbox, commands, Arc::downgrade(self));
+                tether.adopt(status.as_ref());
+                tokio::spawn(tether.run(self.over.clone()));
             }
             Err(_) => {
                 let exit = tether::settle(dir, asked);
@@ -378,6 +416,11 @@ impl Registry {
                 self.table.lock().insert(session);
             }
         }
+    }
+
+    /// Takes a holder whose session is over, for another one.
+    pub(super) fn give_back(&self, holder: UnixStream) {
+        self.pool.give_back(holder);
     }
 
     /// Drops finished sessions that are too many, too old or too large. The newest stays.
@@ -388,7 +431,7 @@ impl Registry {
             let ended = |s: &Session| s.0.progress.borrow().exit.as_ref().map(|exit| exit.ended_unix_ms);
             table.by_id.values().filter_map(|s| ended(s).map(|at| (at, s.clone()))).collect()
         };
-        finished.sort_by(|a, b| b.0.cmp(&a.0));
+        finished.sort_by_key(|(ended, _)| std::cmp::Reverse(*ended));
         let age = u64::try_from(self.limits.finished_age.as_millis()).unwrap_or(u64::MAX);
         let mut bytes = 0_u64;
         let mut gone = Vec::new();
@@ -425,10 +468,13 @@ async fn connect_soon(dir: &Path) -> io::Result<(UnixStream, FrameBuffer, Option
 
 /// Removing many megabytes takes a while; not on a thread that serves others.
 fn remove_dirs(sessions: Vec<Session>) {
-    if !sessions.is_empty() {
-        tokio::task::spawn_blocking(move || {
-            sessions.iter().for_each(|session| store::remove(&session.0.dir))
-        });
+    if sessions.is_empty() {
+        return;
+    }
+    let remove = move || sessions.iter().for_each(|session| store::remove(&session.0.dir));
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+        Err(_) => remove(),
     }
 }
 

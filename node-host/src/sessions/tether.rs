@@ -21,7 +21,9 @@ use super::registry::Registry;
 use super::store;
 use crate::process::holder::{SOCKET, unix_ms};
 use crate::process::journal::{self, Line};
-use crate::process::wire::{self, FrameBuffer, FromHolder, STDIN_WINDOW, Status, StdinState, ToHolder};
+use crate::process::wire::{
+    self, Afterwards, FrameBuffer, FromHolder, STDIN_WINDOW, Status, StdinState, ToHolder,
+};
 
 /// How far `end` may lag while nobody waits for output.
 const LAG: Duration = Duration::from_millis(20);
@@ -49,6 +51,15 @@ enum Notice {
     AskAt(Instant),
 }
 
+/// Who forked the holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Our launcher.
+    Ours,
+    /// The launcher of a node before us, perhaps an older version. It must be able to leave.
+    Adopted,
+}
+
 /// What a frame or its absence means for the task.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
@@ -66,6 +77,9 @@ pub(super) struct Tether {
     registry: Weak<Registry>,
     notice: Notice,
     told_floor: Option<ByteOffset>,
+    origin: Origin,
+    /// The holder reported the end, and waits for another session.
+    reusable: bool,
     /// Input bytes sent and taken so far.
     sent: u64,
     taken: u64,
@@ -88,13 +102,23 @@ impl Tether {
             registry,
             notice: Notice::Asked,
             told_floor: None,
+            origin: Origin::Ours,
+            reusable: false,
             sent: 0,
             taken: 0,
         }
     }
 
+    /// The floor that the holder was told together with the start.
+    pub(super) fn told_floor(mut self, floor: Option<ByteOffset>) -> Tether {
+        self.told_floor = floor;
+        self
+    }
+
     /// Takes over what an adopted session's holder reported.
-    pub(super) fn adopt(&mut self, status: &Status) {
+    pub(super) fn adopt(&mut self, status: Option<&Status>) {
+        self.origin = Origin::Adopted;
+        let Some(status) = status else { return };
         (self.sent, self.taken) = (status.stdin_accepted, status.stdin_taken);
         let under_way = usize::try_from(self.sent - self.taken.min(self.sent)).unwrap_or(STDIN_WINDOW);
         self.session.0.room.forget_permits(under_way);
@@ -113,6 +137,9 @@ impl Tether {
         drop(self.commands);
         self.session.0.close_input();
         if let Some(registry) = self.registry.upgrade() {
+            if self.reusable {
+                registry.give_back(self.stream);
+            }
             registry.on_end();
         }
     }
@@ -133,7 +160,7 @@ impl Tether {
     /// Until the connection ends: `Over` when the session does, `GoOn` when only the connection did.
     async fn serve_connection(&mut self) -> io::Result<Next> {
         loop {
-            while let Some(frame) = self.inbox.next().map_err(io::Error::other)? {
+            while let Some(frame) = self.inbox.next_frame().map_err(io::Error::other)? {
                 if self.on_frame(frame).await? == Next::Over {
                     return Ok(Next::Over);
                 }
@@ -173,7 +200,8 @@ impl Tether {
             FromHolder::StdinTaken { total } => self.on_taken(total),
             FromHolder::StdinClosed => self.session.0.close_input(),
             FromHolder::Status(status) => self.on_status(&status),
-            FromHolder::Exited(exit) => {
+            FromHolder::Exited { exit, holder } => {
+                self.reusable = self.origin == Origin::Ours && holder == Afterwards::Stays;
                 self.session.0.set_exit(*exit);
                 return Ok(Next::Over);
             }
@@ -300,7 +328,7 @@ pub(super) async fn connect(dir: &Path) -> io::Result<(UnixStream, FrameBuffer, 
     let mut inbox = FrameBuffer::default();
     let greeting = async {
         loop {
-            match inbox.next::<FromHolder>() {
+            match inbox.next_frame::<FromHolder>() {
                 Ok(Some(FromHolder::Status(status))) => return Some(status),
                 Ok(Some(_)) | Err(_) => return None,
                 Ok(None) => {}

@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("output::streams_are_tagged_and_ordered", streams),
     ("output::reading_again_from_anywhere_gives_the_same", reread),
     ("output::a_slow_reader_with_a_hold_loses_nothing", slow_with_hold),
+    ("output::a_hold_that_is_dropped_frees_the_command", dropped_hold),
     ("output::without_a_hold_the_gap_is_named", gap_without_hold),
     ("output::bursts_arrive_while_it_runs", bursts),
 ];
@@ -87,8 +88,7 @@ fn small_cap(bed: &Bed) -> (tempfile::TempDir, node_host::sessions::Sessions) {
 fn slow_with_hold(bed: &mut Bed) {
     let (_dir, sessions) = small_cap(bed);
     bed.runtime.block_on(async {
-        let session = sessions.start(request(&["seq", "1", "1500000"])).await.unwrap();
-        let hold = session.hold(0);
+        let (session, hold) = sessions.start_held(request(&["seq", "1", "1500000"])).await.unwrap();
         let (mut reader, mut progress) = (session.reader(0), session.progress());
         let mut output = Vec::new();
         let mut pauses = 0;
@@ -114,6 +114,17 @@ fn slow_with_hold(bed: &mut Bed) {
         let want: String = (1..=1_500_000).map(|n| format!("{n}\n")).collect();
         assert!(output == want.as_bytes(), "{} of {} bytes", output.len(), want.len());
         assert_eq!(bed::exit_of(&session).await.ended, Ended::Died(Death::Code(0)));
+    });
+}
+
+fn dropped_hold(bed: &mut Bed) {
+    let (_dir, sessions) = small_cap(bed);
+    bed.runtime.block_on(async {
+        for _ in 0..5 {
+            let (session, hold) = sessions.start_held(request(&["seq", "1", "1500000"])).await.unwrap();
+            drop(hold);
+            assert_eq!(bed::exit_of(&session).await.ended, Ended::Died(Death::Code(0)));
+        }
     });
 }
 

@@ -12,7 +12,7 @@ use fault::{ErrorCode, Fault};
 use hyper_util::rt::TokioIo;
 use identity::{Fingerprint, TlsProblem};
 use rustls::ClientConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -114,10 +114,20 @@ pub async fn dial(address: &str, tls: Arc<ClientConfig>) -> Result<Dialled, Dial
         address: address_owned(),
         problem: TlsProblem::of_io(error).unwrap_or_else(|| TlsProblem::Other(error.to_string())),
     };
-    let stream = timeout(CONNECT_TIMEOUT, TlsConnector::from(tls).connect(identity::server_name(), tcp))
+    let mut stream = timeout(CONNECT_TIMEOUT, TlsConnector::from(tls).connect(identity::server_name(), tcp))
         .await
         .map_err(|_| DialError::Timeout { address: address_owned() })?
         .map_err(|e| tls_failed(&e))?;
+    // In TLS 1.3 our side is done before the server has looked at our
+    // certificate: its refusal comes in place of its first frame, and further
+    // up it would only be a connection that closed. Looked at, not taken.
+    let first = timeout(CONNECT_TIMEOUT, stream.fill_buf())
+        .await
+        .map_err(|_| DialError::Timeout { address: address_owned() })?
+        .map_err(|e| tls_failed(&e))?;
+    if first.is_empty() {
+        return Err(tls_failed(&std::io::Error::other("closed before the first frame")));
+    }
     let authority = stream
         .get_ref()
         .1

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fault::{ErrorCode, Fault};
 use proto::v1::{self as pb, client_frame::Frame, session_event::Event};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
@@ -13,7 +14,7 @@ use super::super::terminal::{RawMode, size};
 use super::input::{self, Asked, Signals, Source, Typed};
 use super::render::{BrokenPipe, Renderer};
 
-/// A gateway that went away may come back within this time.
+/// A gateway that went away may come back within this time, and its node too.
 const COME_BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Frames that may wait for the gateway.
 const FRAMES_MAX: usize = 4;
@@ -57,6 +58,15 @@ struct Known {
     node: String,
     /// Merged offset of the first byte that was not written out yet.
     offset: u64,
+    /// Set from the loss of the gateway until something is heard again.
+    away: Option<Away>,
+}
+
+/// A gateway that is away: until when it is waited for, and how patiently.
+#[derive(Debug)]
+struct Away {
+    until: Instant,
+    backoff: link::Backoff,
 }
 
 impl Follower {
@@ -67,8 +77,10 @@ impl Follower {
             Source::Terminal => Some(RawMode::enter().map_err(terminal_error)?),
             Source::None | Source::Stream | Source::Attached => None,
         };
+        // The sender lives on: a queue without one is the end of typing.
+        let (_undecided, nothing_yet) = mpsc::channel(1);
         let mut typed = match self.source {
-            Source::Attached => mpsc::channel(1).1,
+            Source::Attached => nothing_yet,
             source => input::start(source),
         };
         let mut signals = Signals::new(self.source).map_err(terminal_error)?;
@@ -82,13 +94,19 @@ impl Follower {
                 Ok(Outcome::Lost(fault)) => fault,
                 Err(BrokenPipe) => break Ok(BROKEN_PIPE),
             };
-            let note = format!("the gateway went away ({fault}); trying to find the session again");
-            if self.renderer.note(&note).await.is_err() {
-                break Ok(BROKEN_PIPE);
+            if known.away.is_none() {
+                let note = format!("the gateway went away ({fault}); trying to find the session again");
+                if self.renderer.note(&note).await.is_err() {
+                    break Ok(BROKEN_PIPE);
+                }
             }
-            match self.connection.again(COME_BACK_WITHIN).await {
+            let Some((pause, left)) = known.away.get_or_insert_with(Away::begin).next() else {
+                break Err(unknown(&known, &fault));
+            };
+            tokio::time::sleep(pause).await;
+            match self.connection.again(left).await {
                 Ok(connection) => self.connection = connection,
-                Err(_) => break Err(unknown(&known, &fault)),
+                Err(fault) => break Err(unknown(&known, &fault)),
             }
             frame = known.again(&first, self.leave);
         };
@@ -113,7 +131,7 @@ impl Follower {
         let opened = self.connection.tools().interact(ReceiverStream::new(stream)).await;
         let mut events = match opened {
             Ok(reply) => reply.into_inner(),
-            Err(status) => return Ok(failed(&status)),
+            Err(status) => return Ok(failed(&status, known)),
         };
         let mut typing = true;
         loop {
@@ -123,8 +141,9 @@ impl Follower {
                         Ok(Some(event)) => event.event,
                         Ok(None) if self.leave == Leave::AtOnce => return Ok(Outcome::Code(0)),
                         Ok(None) => return Ok(Outcome::Lost(Fault::new(ErrorCode::Disconnected, "the stream ended"))),
-                        Err(status) => return Ok(failed(&status)),
+                        Err(status) => return Ok(failed(&status, known)),
                     };
+                    known.away = None;
                     if let Some(outcome) = self.on_event(event, known, &frames, typed, signals, raw).await? {
                         return Ok(outcome);
                     }
@@ -219,6 +238,19 @@ impl Follower {
     }
 }
 
+impl Away {
+    fn begin() -> Self {
+        Self { until: Instant::now() + COME_BACK_WITHIN, backoff: link::Backoff::default() }
+    }
+
+    /// The pause before the next attempt and the time that is left, if any.
+    fn next(&mut self) -> Option<(Duration, Duration)> {
+        let left = self.until.checked_duration_since(Instant::now())?;
+        // One caller on its own needs no jitter, and a person waits.
+        Some((self.backoff.next(0).min(left), left))
+    }
+}
+
 impl Known {
     /// The frame that finds the session again, or starts it if it never
     /// started: the run id makes that safe.
@@ -246,9 +278,11 @@ fn unknown(known: &Known, fault: &Fault) -> Fault {
     }
 }
 
-fn failed(status: &Status) -> Outcome {
+fn failed(status: &Status, known: &Known) -> Outcome {
     let fault = Fault::from_status(status);
     match fault.code {
+        // A gateway that has just come back may be ahead of its nodes.
+        ErrorCode::NodeOffline if known.away.is_some() => Outcome::Lost(fault),
         ErrorCode::Draining | ErrorCode::GatewayUnreachable | ErrorCode::Disconnected => Outcome::Lost(fault),
         _ => Outcome::Failed(fault),
     }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags, accept_with};
 
 use super::super::wire::{self, FrameBuffer, FromHolder, LaunchSpec, ToHolder};
+use crate::sys::{self, Terminated};
 
 /// The socket's name in the session directory.
 pub(crate) const SOCKET: &str = "sock";
@@ -36,6 +37,8 @@ pub(crate) struct Gone;
 
 impl Connection {
     pub(crate) fn new(socket: OwnedFd) -> Connection {
+        // Cannot fail on a socket that is open.
+        let _ = rustix::io::ioctl_fionbio(&socket, true);
         Connection { socket, inbox: FrameBuffer::default(), outbox: Vec::new() }
     }
 
@@ -48,16 +51,27 @@ impl Connection {
         !self.outbox.is_empty()
     }
 
-    /// Waits for the specification. A spare whose node is gone gets none.
-    pub(crate) fn wait_for_start(&mut self) -> Option<LaunchSpec> {
+    /// Waits for the specification. A spare whose node is gone, or that is told to end, gets none.
+    ///
+    /// What the node said to the session before this one may still be under way; it is passed over.
+    pub(crate) fn wait_for_start(&mut self, signals: &OwnedFd) -> Option<LaunchSpec> {
         loop {
-            match self.inbox.next().ok()? {
-                Some(ToHolder::Start(spec)) => {
-                    rustix::io::ioctl_fionbio(&self.socket, true).ok()?;
+            while let Some(message) = self.inbox.next_frame().ok()? {
+                if let ToHolder::Start(spec) = message {
                     return Some(*spec);
                 }
-                Some(_) => return None,
-                None => self.fill().ok()?,
+            }
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
+            let [socket, signal] = fds.map(|fd| !fd.revents().is_empty());
+            if signal && sys::drain_signals(signals) == Terminated::Yes {
+                return None;
+            }
+            if socket {
+                self.fill().ok()?;
             }
         }
     }
@@ -65,7 +79,7 @@ impl Connection {
     /// Reads what is there and gives the whole frames to `take`.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(ToHolder)) -> Result<(), Gone> {
         let ended = self.fill();
-        while let Some(message) = self.inbox.next().map_err(|_| Gone)? {
+        while let Some(message) = self.inbox.next_frame().map_err(|_| Gone)? {
             take(message);
         }
         ended

@@ -9,7 +9,7 @@ mod log;
 mod running;
 mod stop;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -25,7 +25,7 @@ use self::connection::Connection;
 use self::running::Running;
 use super::journal::{self, Line};
 use super::spawn;
-use super::wire::{FromHolder, LaunchSpec};
+use super::wire::{Afterwards, FromHolder, LaunchSpec};
 use crate::sys;
 
 /// The clocks of a session, both started when its specification arrived.
@@ -64,6 +64,9 @@ pub(crate) fn unix_ms() -> u64 {
 }
 
 /// The life of a holder, in its own process; the launcher forks into this.
+///
+/// A holder whose session ended cleanly waits for the next one on the same connection: a fork and an exit cost more
+/// than a short command.
 pub(crate) fn run(socket: OwnedFd) -> u8 {
     // Best effort: only seen in process lists.
     let _ = rustix::thread::set_name(c"farrun-hold");
@@ -71,29 +74,53 @@ pub(crate) fn run(socket: OwnedFd) -> u8 {
         set_child_subreaper(Some(getpid())).map_err(Into::into).and_then(|()| sys::child_signals());
     let Ok(signals) = prepared else { return 1 };
     let mut connection = Connection::new(socket);
-    let Some(spec) = connection.wait_for_start() else { return 0 };
-    let clock = Clock::start();
-    match spawn::spawn(&spec) {
-        Ok(spawned) => Running::new(&spec, clock, spawned, signals, connection).run(),
-        Err(failure) => {
-            let ended =
-                Ended::CouldNotStart { kind: failure.kind, errno: failure.errno, detail: failure.detail };
-            report(&spec.dir, Some(&mut connection), clock.exit(ended, ByteOffset::START));
+    while let Some(spec) = connection.wait_for_start(&signals) {
+        match hold(&spec, &signals, connection) {
+            Some(next) => connection = next,
+            None => return 0,
         }
     }
     0
 }
 
-/// Writes the exit down, then tells it. The last act of a holder.
-fn report(dir: &Path, connection: Option<&mut Connection>, exit: Exit) {
+/// One session. Gives the connection back when it can serve another.
+fn hold(spec: &LaunchSpec, signals: &OwnedFd, connection: Connection) -> Option<Connection> {
+    let clock = Clock::start();
+    let journal = journal::open(&spec.dir).ok();
+    match spawn::spawn(spec) {
+        Ok(spawned) => Running::new(spec, clock, spawned, signals, connection, journal).run(),
+        Err(failure) => {
+            let ended =
+                Ended::CouldNotStart { kind: failure.kind, errno: failure.errno, detail: failure.detail };
+            let exit = clock.exit(ended, ByteOffset::START);
+            report(&spec.dir, journal, Some(connection), exit, Afterwards::Stays)
+        }
+    }
+}
+
+/// Writes the exit down, then tells it. The last act of a session; gives the connection back if the node took all of
+/// it.
+fn report(
+    dir: &Path,
+    journal: Option<File>,
+    connection: Option<Connection>,
+    exit: Exit,
+    holder: Afterwards,
+) -> Option<Connection> {
     // With a full disk the line may be missing; then the connection is the only way, and after it the session counts
     // as lost.
-    let _ = journal::append(dir, &Line::Exit(exit.clone()));
-    if let Some(connection) = connection {
-        let _ = connection.send(&FromHolder::Exited(Box::new(exit)));
-        connection.flush_all();
+    if let Some(mut journal) = journal {
+        let _ = journal::write_line(&mut journal, &Line::Exit(exit.clone()));
     }
+    let told = connection.and_then(|mut connection| {
+        connection.send(&FromHolder::Exited { exit: Box::new(exit), holder }).ok()?;
+        connection.flush_all();
+        (holder == Afterwards::Stays && !connection.wants_write()).then_some(connection)
+    });
     let _ = std::fs::remove_file(dir.join(SOCKET));
+    // The directory is the node's to remove.
+    let _ = std::env::set_current_dir("/");
+    told
 }
 
 /// Lets the kernel prefer the command to the node when memory runs out (runtime.md §4.6). The command's own

@@ -1,6 +1,7 @@
 //! The holder's loop while a command runs: one `poll`, one step per thing that is ready.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use super::{Clock, prefer_for_oom, report, unix_ms};
 use crate::process::journal::{self, Line};
 use crate::process::spawn::{self, Spawned};
 use crate::process::tree::Identity;
-use crate::process::wire::{FromHolder, LaunchSpec, Status, ToHolder};
+use crate::process::wire::{Afterwards, FromHolder, LaunchSpec, Status, ToHolder};
 use crate::sys::{self, Terminated};
 
 /// Output counts as over when nothing came for this long after the command's end, though somebody still holds the
@@ -40,7 +41,7 @@ fn bounded_grace(ms: u64) -> Duration {
 }
 
 /// A command, its streams and everything that is known about it.
-pub(super) struct Running {
+pub(super) struct Running<'a> {
     clock: Clock,
     dir: PathBuf,
     pid: Pid,
@@ -48,7 +49,9 @@ pub(super) struct Running {
     grace: Duration,
     deadline: Option<Instant>,
 
-    signals: OwnedFd,
+    signals: &'a OwnedFd,
+    /// None when it cannot be written.
+    journal: Option<File>,
     listener: Option<UnixListener>,
     connection: Option<Connection>,
     terminal: Option<OwnedFd>,
@@ -86,16 +89,18 @@ struct Ready {
     outputs: [bool; 2],
 }
 
-impl Running {
+impl<'a> Running<'a> {
     pub(super) fn new(
         spec: &LaunchSpec,
         clock: Clock,
         spawned: Spawned,
-        signals: OwnedFd,
+        signals: &'a OwnedFd,
         connection: Connection,
-    ) -> Running {
+        journal: Option<File>,
+    ) -> Running<'a> {
         let started_unix_ms = unix_ms();
         let pid = spawned.pid.as_raw_pid();
+        let told_closed = spawned.input.is_none();
         let mut running = Running {
             clock,
             dir: spec.dir.clone(),
@@ -104,6 +109,7 @@ impl Running {
             grace: bounded_grace(spec.kill_grace_ms),
             deadline: spec.deadline_ms.and_then(|ms| clock.started.checked_add(Duration::from_millis(ms))),
             signals,
+            journal,
             // Without the socket the session works, but a restarted node cannot find it.
             listener: connection::listen(&spec.dir).ok(),
             connection: Some(connection),
@@ -115,7 +121,8 @@ impl Running {
             armed: false,
             told_end: ByteOffset::START,
             told_taken: 0,
-            told_closed: false,
+            // Nobody waits for the end of an input that never was.
+            told_closed,
             death: None,
             died_at: None,
             last_output: Instant::now(),
@@ -126,15 +133,20 @@ impl Running {
         };
         running.tell(&FromHolder::Started { pid, unix_ms: started_unix_ms });
         // A disk that does not take this line will not take output either, and is noticed there.
-        let _ = journal::append(&spec.dir, &Line::Started { pid, unix_ms: started_unix_ms });
+        if let Some(journal) = &mut running.journal {
+            let _ = journal::write_line(journal, &Line::Started { pid, unix_ms: started_unix_ms });
+        }
         prefer_for_oom(pid, spec);
         running
     }
 
-    pub(super) fn run(mut self) {
+    /// Until the session is over. Gives the connection back when this process can serve another session.
+    pub(super) fn run(mut self) -> Option<Connection> {
+        // What came together with the start is in the buffer, where `poll` does not see it.
+        self.serve_connection();
         loop {
             let ready = self.wait();
-            if ready.signals && sys::drain_signals(&self.signals) == Terminated::Yes {
+            if ready.signals && sys::drain_signals(self.signals) == Terminated::Yes {
                 self.kill(Cause::Cancel, self.grace);
             }
             if ready.listener {
@@ -159,7 +171,7 @@ impl Running {
 
     fn wait(&self) -> Ready {
         let mut fds = Vec::with_capacity(7);
-        fds.push(PollFd::new(&self.signals, PollFlags::IN));
+        fds.push(PollFd::new(self.signals, PollFlags::IN));
         let mut add = |fd| {
             fds.push(fd);
             fds.len() - 1
@@ -295,17 +307,12 @@ impl Running {
     }
 
     fn read_outputs(&mut self, ready: &Ready) {
-        let mut ended = [false; 2];
-        for index in 0..self.outputs.len() {
-            if ready.outputs[index] {
-                ended[index] = self.read_output(index);
+        // From the back, so that removing one does not move the others.
+        for index in (0..self.outputs.len()).rev() {
+            if ready.outputs[index] && self.read_output(index) {
+                self.outputs.remove(index);
             }
         }
-        let mut index = 0;
-        self.outputs.retain(|_| {
-            index += 1;
-            !ended[index - 1]
-        });
     }
 
     /// Reads one stream into the log. True when it has ended.
@@ -455,7 +462,7 @@ impl Running {
         }
     }
 
-    fn finish(mut self) {
+    fn finish(mut self) -> Option<Connection> {
         let then = self.death.unwrap_or(Death::Unreaped);
         let ended = match self.stop.take().map(|stop| stop.cause) {
             Some(Cause::Deadline) => Ended::TimedOut { then },
@@ -465,6 +472,8 @@ impl Running {
         let mut exit = self.clock.exit(ended, self.log.end());
         exit.cancelled = self.cancelled;
         exit.leftovers_killed = u32::try_from(self.leftovers.len()).unwrap_or(u32::MAX);
-        report(&self.dir, self.connection.as_mut(), exit);
+        // What could not be killed is left to the launcher.
+        let holder = if self.childless { Afterwards::Stays } else { Afterwards::Leaves };
+        report(&self.dir, self.journal.take(), self.connection.take(), exit, holder)
     }
 }

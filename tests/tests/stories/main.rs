@@ -1,0 +1,27 @@
+//! The stories: what people and agents do with the programs, and what the world
+//! does to them. One binary, so that linking happens once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "these are tests"
+)]
+
+mod approvals;
+mod background;
+mod bad_input;
+mod demo;
+mod env_rejection;
+mod exec_pipes;
+mod exec_pty;
+mod hygiene;
+mod node_killed;
+mod operators;
+mod pairing;
+mod reconnect;
+mod references;
+mod removal;
+mod renewal;
+mod skew;
+mod slow_reader;
