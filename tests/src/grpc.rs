@@ -106,7 +106,7 @@ impl Followed {
             }
             Event::InputRefused(fault) => self.input_refused.push(fault.into()),
             Event::Interrupted(_) => self.interruptions += 1,
-            Event::Resumed(_) => {}
+            Event::Resumed(_) | Event::InputProgress(_) => {}
         }
     }
 }

@@ -114,6 +114,7 @@ pub(super) async fn attach(common: &Common, args: AttachArgs) -> Result<u8, Faul
         node: args.node.clone().unwrap_or_default(),
         from_offset: args.from,
         on_close: pb::OnClose::Keep.into(),
+        ..pb::AttachRequest::default()
     };
     let follower = Follower {
         connection,

@@ -46,10 +46,11 @@ impl Tools for Service {
         self.require(&request, Role::Write)?;
         let mut frames = request.into_inner();
         let first = frames.message().await?.and_then(|frame| frame.frame);
-        let (started, on_close) = match first {
+        let (started, on_close, writer) = match first {
             Some(client_frame::Frame::Start(request)) => {
                 let on_close = OnClose::of(request.on_close());
-                (start::start(&self.0, request, on_close).await?, on_close)
+                let writer = (request.input_writer, 0);
+                (start::start(&self.0, request, on_close).await?, on_close, writer)
             }
             Some(client_frame::Frame::Attach(request)) => {
                 // Whoever attaches is a guest unless it says otherwise.
@@ -57,7 +58,8 @@ impl Tools for Service {
                     pb::OnClose::Kill => OnClose::Kill,
                     pb::OnClose::Keep | pb::OnClose::Unspecified => OnClose::Keep,
                 };
-                (start::attach(&self.0, &request, on_close).await?, on_close)
+                let writer = (request.input_writer, request.input_offset);
+                (start::attach(&self.0, &request, on_close).await?, on_close, writer)
             }
             _ => {
                 return Err(
@@ -67,7 +69,7 @@ impl Tools for Service {
         };
         let (node, session) = (started.link.node, started.session.session_id.clone());
         let (follow, events) = self.stream(started, on_close);
-        tokio::spawn(input::pump(Arc::clone(&self.0), node, session, frames, follow));
+        tokio::spawn(input::pump(Arc::clone(&self.0), node, session, writer, frames, follow));
         Ok(Response::new(events))
     }
 

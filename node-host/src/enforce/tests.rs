@@ -142,7 +142,7 @@ fn blocked_variables_are_named() {
     assert_eq!(fault.code, ErrorCode::EnvRejected);
     assert_eq!(
         fault.message,
-        "SYSTEM_RUN_DENIED: environment override rejected (blocked override keys: BASH_ENV, DYLD_X, LD_PRELOAD, path)"
+        "SYSTEM_RUN_DENIED: environment override rejected (blocked override keys: BASH_ENV, DYLD_X, LD_PRELOAD, PATH)"
     );
 }
 

@@ -20,19 +20,25 @@ const QUEUE_MAX: usize = 1024;
 /// Writers that are remembered.
 const WRITERS_MAX: usize = 4096;
 
+/// What was taken from one writer. None: nothing was heard of it since this
+/// node host started, so its own word counts.
+type Taken = Arc<AsyncMutex<Option<Progress>>>;
+
+/// How much of one writer's input was taken, and whether its end was.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    total: u64,
+    eof: bool,
+}
+
 /// What was taken from each writer, for all links of this node host.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    taken: Mutex<HashMap<(SessionId, u64), Arc<AsyncMutex<u64>>>>,
+    taken: Mutex<HashMap<(SessionId, u64), Taken>>,
 }
 
 impl Inputs {
-    fn of(
-        &self,
-        session: &SessionId,
-        writer: u64,
-        sessions: &crate::sessions::Sessions,
-    ) -> Arc<AsyncMutex<u64>> {
+    fn of(&self, session: &SessionId, writer: u64, sessions: &crate::sessions::Sessions) -> Taken {
         let mut taken = self.taken.lock();
         if taken.len() >= WRITERS_MAX {
             taken.retain(|(id, _), _| sessions.find(id).is_some_and(|s| s.info().exit.is_none()));
@@ -65,7 +71,7 @@ impl Writers {
         drop(queues);
         if queue.try_send(input).is_err() {
             let fault = Fault::new(ErrorCode::ResourceExhausted, "more input than was confirmed");
-            answer(outbox, pb::InputTaken { writer, total: 0, fault: Some(fault.into()) });
+            answer(outbox, refused(writer, 0, fault));
         }
     }
 }
@@ -82,44 +88,46 @@ async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiv
                 ErrorCode::UnknownSession,
                 format!("this node has no session `{}`", input.session_id),
             );
-            answer(&outbox, pb::InputTaken { writer, total: 0, fault: Some(fault.into()) });
+            answer(&outbox, refused(writer, 0, fault));
             return;
         };
         let taken = node.inputs.of(&id, writer, &node.sessions);
         // Held while writing: a repeat over the next link waits for this one.
-        let mut total = taken.lock().await;
-        match write(&session, input, *total).await {
-            Ok(new_total) => {
-                *total = new_total;
-                answer(&outbox, pb::InputTaken { writer, total: new_total, fault: None });
+        let mut taken = taken.lock().await;
+        let progress = taken.get_or_insert(Progress { total: input.offset, eof: false });
+        match write(&session, input, progress).await {
+            Ok(()) => {
+                let (total, eof) = (progress.total, progress.eof);
+                answer(&outbox, pb::InputTaken { writer, total, fault: None, eof });
             }
             Err(fault) => {
-                answer(&outbox, pb::InputTaken { writer, total: *total, fault: Some(fault.into()) });
+                answer(&outbox, refused(writer, progress.total, fault));
                 return;
             }
         }
     }
 }
 
-/// Writes what was not taken before; yields the new total.
-async fn write(session: &Session, input: pb::Input, total: u64) -> Result<u64, Fault> {
-    let seen = total.saturating_sub(input.offset);
-    if input.offset > total {
+/// Writes what was not taken before.
+async fn write(session: &Session, input: pb::Input, taken: &mut Progress) -> Result<(), Fault> {
+    if input.offset > taken.total {
         return Err(Fault::new(
             ErrorCode::InvalidRequest,
-            format!("input at {} while {total} bytes were taken: some is missing", input.offset),
+            format!("input at {} while {} bytes were taken: some is missing", input.offset, taken.total),
         ));
     }
-    let mut data = input.data;
-    let fresh = data.split_off(usize::try_from(seen).unwrap_or(usize::MAX).min(data.len()));
-    let count = fresh.len() as u64;
+    let seen = usize::try_from(taken.total - input.offset).unwrap_or(usize::MAX);
+    let fresh = input.data.slice(seen.min(input.data.len())..);
     if !fresh.is_empty() {
+        let count = fresh.len() as u64;
         session.write_stdin(fresh).await.map_err(|e| refusal(&e))?;
+        taken.total += count;
     }
-    if input.eof {
+    if input.eof && !taken.eof {
         session.close_stdin().await.map_err(|e| refusal(&e))?;
+        taken.eof = true;
     }
-    Ok(total + count)
+    Ok(())
 }
 
 fn refusal(error: &StdinError) -> Fault {
@@ -129,6 +137,10 @@ fn refusal(error: &StdinError) -> Fault {
             .hint("start the command with `--stdin` (parameter stdin: open), or with `--pty`"),
         _ => Fault::new(ErrorCode::StdinClosed, error.to_string()),
     }
+}
+
+fn refused(writer: u64, total: u64, fault: Fault) -> pb::InputTaken {
+    pb::InputTaken { writer, total, fault: Some(fault.into()), eof: false }
 }
 
 fn answer(outbox: &NodeOutbox, taken: pb::InputTaken) {

@@ -209,7 +209,6 @@ fn input_survives_a_cut_link() {
 }
 
 #[test]
-#[ignore = "known: input that the gateway had not passed on is lost with it; client and gateway count no input offsets"]
 fn input_survives_a_restart_of_the_gateway() {
     input_over(|bed, _| {
         bed.stop_gateway(Sig::Kill);

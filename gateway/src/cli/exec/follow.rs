@@ -13,9 +13,13 @@ use super::super::client::Connection;
 use super::super::terminal::{RawMode, size};
 use super::input::{self, Asked, Signals, Source, Typed};
 use super::render::{BrokenPipe, Renderer};
+use crate::input::Writer;
 
 /// A gateway that went away may come back within this time, and its node too.
 const COME_BACK_WITHIN: Duration = Duration::from_secs(30);
+/// Unconfirmed input: less than the gateway takes before it stops reading us,
+/// so that a Ctrl-C always gets through.
+const INPUT_WINDOW: usize = 128 * 1024;
 /// Frames that may wait for the gateway.
 const FRAMES_MAX: usize = 4;
 /// Exit code of a process whose reader went away: 128 + SIGPIPE.
@@ -52,7 +56,7 @@ enum Outcome {
 }
 
 /// What is known of the session, to find it again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
     session: String,
     node: String,
@@ -60,6 +64,8 @@ struct Known {
     offset: u64,
     /// Set from the loss of the gateway until something is heard again.
     away: Option<Away>,
+    /// Input that the node has not confirmed.
+    input: Writer,
 }
 
 /// A gateway that is away: until when it is waited for, and how patiently.
@@ -84,7 +90,8 @@ impl Follower {
             source => input::start(source),
         };
         let mut signals = Signals::new(self.source).map_err(terminal_error)?;
-        let mut known = Known::default();
+        let mut known = Known::new();
+        let first = known.as_writer(first);
         let mut frame = first.clone();
         let outcome = loop {
             let outcome = self.once(frame, &mut known, &mut typed, &mut signals, &mut raw).await;
@@ -108,6 +115,7 @@ impl Follower {
                 Ok(connection) => self.connection = connection,
                 Err(fault) => break Err(unknown(&known, &fault)),
             }
+            known.input.rewind();
             frame = known.again(&first, self.leave);
         };
         drop(raw.take());
@@ -148,11 +156,16 @@ impl Follower {
                         return Ok(outcome);
                     }
                 }
-                typed = typed.recv(), if typing => match typed {
-                    Some(Typed::Frame(frame)) => {
-                        // A closed stream shows as the end of the events.
-                        let _ = frames.send(pb::ClientFrame { frame: Some(frame) }).await;
+                permit = frames.reserve(), if known.input.has_unsent() => {
+                    // A closed stream shows as the end of the events.
+                    if let (Ok(permit), Some(piece)) = (permit, known.input.next_piece()) {
+                        let frame = if piece.eof { Frame::InputEof(true) } else { Frame::Input(piece.data) };
+                        permit.send(pb::ClientFrame { frame: Some(frame) });
                     }
+                }
+                typed = typed.recv(), if typing && known.input.has_room() => match typed {
+                    Some(Typed::Bytes(bytes)) => known.input.push(bytes),
+                    Some(Typed::End) => known.input.finish(),
                     Some(Typed::Leave) => return self.leave(known).await,
                     None => typing = false,
                 },
@@ -218,7 +231,11 @@ impl Follower {
                 self.renderer.exit(&exit).await?;
                 return Ok(Some(Outcome::Code(exit_code(&exit))));
             }
-            Some(Event::InputRefused(fault)) => self.renderer.trouble("inputRefused", &fault.into()).await?,
+            Some(Event::InputProgress(taken)) => known.input.confirmed(taken.total, taken.eof),
+            Some(Event::InputRefused(fault)) => {
+                known.input.refused();
+                self.renderer.trouble("inputRefused", &fault.into()).await?;
+            }
             Some(Event::Interrupted(interrupted)) => {
                 let fault = interrupted.why.map(Fault::from);
                 let fault = fault.unwrap_or_else(|| Fault::new(ErrorCode::Disconnected, "the node is away"));
@@ -252,6 +269,29 @@ impl Away {
 }
 
 impl Known {
+    fn new() -> Self {
+        Self {
+            session: String::new(),
+            node: String::new(),
+            offset: 0,
+            away: None,
+            input: Writer::new(0, 0, INPUT_WINDOW),
+        }
+    }
+
+    /// The first frame, with the writer that this process is.
+    fn as_writer(&self, first: Frame) -> Frame {
+        match first {
+            Frame::Start(request) => {
+                Frame::Start(pb::ExecRequest { input_writer: self.input.id(), ..request })
+            }
+            Frame::Attach(request) => {
+                Frame::Attach(pb::AttachRequest { input_writer: self.input.id(), ..request })
+            }
+            other => other,
+        }
+    }
+
     /// The frame that finds the session again, or starts it if it never
     /// started: the run id makes that safe.
     fn again(&self, first: &Frame, leave: Leave) -> Frame {
@@ -264,6 +304,8 @@ impl Known {
             node: self.node.clone(),
             from_offset: self.offset,
             on_close: on_close.into(),
+            input_writer: self.input.id(),
+            input_offset: self.input.base(),
         })
     }
 }

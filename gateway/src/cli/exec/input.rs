@@ -29,9 +29,10 @@ pub(in super::super) enum Source {
 
 /// What comes from this side.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one at a time, moved once")]
 pub(super) enum Typed {
-    Frame(Frame),
+    Bytes(Bytes),
+    /// The end of the input.
+    End,
     /// The person wants to leave.
     Leave,
 }
@@ -54,7 +55,7 @@ pub(super) fn start(source: Source) -> mpsc::Receiver<Typed> {
             };
             let Some(typed) = typed else {
                 // The receiver is gone when the session has ended.
-                let _ = sender.blocking_send(Typed::Frame(Frame::InputEof(true)));
+                let _ = sender.blocking_send(Typed::End);
                 return;
             };
             let bytes = match &mut escape {
@@ -67,7 +68,7 @@ pub(super) fn start(source: Source) -> mpsc::Receiver<Typed> {
                 },
                 None => typed.to_vec(),
             };
-            if sender.blocking_send(Typed::Frame(Frame::Input(Bytes::from(bytes)))).is_err() {
+            if sender.blocking_send(Typed::Bytes(Bytes::from(bytes))).is_err() {
                 return;
             }
         }
