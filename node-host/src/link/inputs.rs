@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
@@ -17,6 +18,10 @@ use crate::sessions::{Session, StdinError};
 /// Frames of one writer that may wait for the command to read. The gateway
 /// keeps at most 256 KiB unconfirmed, so only one that ignores that meets it.
 const QUEUE_MAX: usize = 1024;
+/// Input is confirmed after this many bytes (a quarter of what may be
+/// unconfirmed) or this long after the first of them.
+const CONFIRM_AT: u64 = 64 * 1024;
+const CONFIRM_WITHIN: Duration = Duration::from_millis(20);
 /// Writers that are remembered.
 const WRITERS_MAX: usize = 4096;
 
@@ -78,7 +83,19 @@ impl Writers {
 
 /// Writes one writer's input until its link or its session ends.
 async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiver<pb::Input>) {
-    while let Some(input) = inputs.recv().await {
+    let mut owed = Owed::default();
+    loop {
+        let next = tokio::select! {
+            next = inputs.recv() => next,
+            () = owed.due() => {
+                owed.pay(&outbox);
+                continue;
+            }
+        };
+        let Some(input) = next else {
+            owed.pay(&outbox);
+            return;
+        };
         let writer = input.writer;
         let found = SessionId::parse(&input.session_id)
             .ok()
@@ -97,13 +114,52 @@ async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiv
         let progress = taken.get_or_insert(Progress { total: input.offset, eof: false });
         match write(&session, input, progress).await {
             Ok(()) => {
-                let (total, eof) = (progress.total, progress.eof);
-                answer(&outbox, pb::InputTaken { writer, total, fault: None, eof });
+                owed.add(pb::InputTaken { writer, total: progress.total, fault: None, eof: progress.eof });
+                if progress.eof || owed.bytes() >= CONFIRM_AT {
+                    owed.pay(&outbox);
+                }
             }
             Err(fault) => {
                 answer(&outbox, refused(writer, progress.total, fault));
                 return;
             }
+        }
+    }
+}
+
+/// A confirmation that waits a little, so that each typed byte does not cost a
+/// frame of its own on the way back.
+#[derive(Debug, Default)]
+struct Owed {
+    taken: Option<pb::InputTaken>,
+    /// Total of the last confirmation.
+    paid: u64,
+    since: Option<tokio::time::Instant>,
+}
+
+impl Owed {
+    fn add(&mut self, taken: pb::InputTaken) {
+        self.taken = Some(taken);
+        self.since.get_or_insert_with(tokio::time::Instant::now);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.taken.as_ref().map_or(0, |taken| taken.total.saturating_sub(self.paid))
+    }
+
+    /// Resolves when the confirmation must not wait any longer.
+    async fn due(&self) {
+        match self.since {
+            Some(since) => tokio::time::sleep_until(since + CONFIRM_WITHIN).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn pay(&mut self, outbox: &NodeOutbox) {
+        self.since = None;
+        if let Some(taken) = self.taken.take() {
+            self.paid = taken.total;
+            answer(outbox, taken);
         }
     }
 }

@@ -25,6 +25,9 @@ pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// A ping unanswered for this long means a dead peer: with the interval, one
 /// is noticed within 15 s.
 pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest HTTP/2 frame: a whole chunk of output with its envelope in one frame, so in
+/// few system calls.
+pub const FRAME_MAX: u32 = 128 << 10;
 /// Window of one HTTP/2 stream.
 pub const STREAM_WINDOW: u32 = 1 << 20;
 /// Window of the connection: above the sum of what stalled streams can hold.
@@ -151,6 +154,7 @@ where
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_adaptive_window(false)
+        .max_frame_size(FRAME_MAX)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)

@@ -6,6 +6,7 @@
 //! command.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::thread::JoinHandle;
 
 use base64::Engine as _;
@@ -13,6 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fault::Fault;
 use proto::v1 as pb;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -43,10 +46,13 @@ impl Renderer {
     pub(in super::super) fn new(json: bool) -> Self {
         let (pieces, mut queue) = mpsc::channel(QUEUE_MAX);
         let thread = std::thread::spawn(move || {
+            // Past the line buffer of the standard library, which would look
+            // for line ends in every byte.
+            let (out, err) = (io::stdout(), io::stderr());
             while let Some(piece) = queue.blocking_recv() {
                 match piece {
-                    Piece::Out(bytes) => write(io::stdout().lock(), &bytes)?,
-                    Piece::Err(bytes) => write(io::stderr().lock(), &bytes)?,
+                    Piece::Out(bytes) => write(&out, &bytes)?,
+                    Piece::Err(bytes) => write(&err, &bytes)?,
                 }
             }
             Ok(())
@@ -176,7 +182,18 @@ fn newline() -> &'static str {
     if io::stderr().is_terminal() { "\r\n" } else { "\n" }
 }
 
-fn write(mut to: impl io::Write, bytes: &[u8]) -> io::Result<()> {
-    to.write_all(bytes)?;
-    to.flush()
+fn write(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(&to, bytes) {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            // Somebody shares the terminal and made it non-blocking.
+            Err(Errno::AGAIN) => {
+                let mut ready = [PollFd::new(&to, PollFlags::OUT)];
+                poll(&mut ready, None)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }

@@ -166,7 +166,7 @@ impl Terminal for Remote {
                 Some(Event::Output(output)) => {
                     return Ok(output.records.iter().flat_map(|r| r.data.to_vec()).collect());
                 }
-                Some(Event::Started(_)) => {}
+                Some(Event::Started(_) | Event::InputProgress(_)) => {}
                 other => bail!("the terminal sent no output but {other:?}"),
             }
         }
