@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use prost::Message as _;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
+    "relay/v1/approval.proto",
     "relay/v1/common.proto",
     "relay/v1/run.proto",
     "relay/v1/link.proto",

@@ -56,6 +56,8 @@ pub struct Gateway {
     pub started_at: UnixMs,
     /// Cancelled when it stops.
     pub stopping: CancellationToken,
+    /// Held while words are derived for a stranger.
+    pub(crate) deriving: tokio::sync::Mutex<()>,
     /// Sessions whose caller left while their node was away, by node.
     owed_kills: Mutex<HashMap<Fingerprint, Vec<String>>>,
 }
@@ -81,6 +83,7 @@ impl Gateway {
             certificate,
             started_at: clock::now_ms(),
             stopping: CancellationToken::new(),
+            deriving: tokio::sync::Mutex::default(),
             owed_kills: Mutex::default(),
         }))
     }
@@ -132,7 +135,8 @@ impl Gateway {
         }
     }
 
-    /// Notes that a session must be killed when its node is back.
+    /// Notes that a session, named by its id or its run id, must be killed when
+    /// its node is back.
     pub fn owe_kill(&self, node: Fingerprint, session: String) {
         let mut owed = self.owed_kills.lock();
         if owed.values().map(Vec::len).sum::<usize>() < OWED_KILLS_MAX {
@@ -151,7 +155,7 @@ impl Gateway {
 fn open_authority(state: &StateDir) -> Result<Authority, Fault> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Fault::new(ErrorCode::StoreUnreadable, format!("the gateway's CA cannot be used: {error}"))
-            .hint("restore gateway/ca.* from a backup; a new CA means pairing every node again")
+            .hint("restore gateway/ca-key.pem and gateway/ca-cert.pem from a backup; a new CA means pairing every node again")
     };
     let read = |path| match read_private(path, PEM_MAX, PrivateMode::Strict) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|e| unreadable(&e)),

@@ -72,14 +72,7 @@ impl Pairing {
         now: UnixMs,
         words: impl FnOnce() -> String,
     ) -> Result<&Pending, Fault> {
-        self.expire(now);
-        if !self.requests.contains_key(&knock.fingerprint) {
-            let from_there = self.requests.values().filter(|p| p.address == knock.address).count();
-            if self.requests.len() >= MAX_PENDING || from_there >= MAX_PER_ADDRESS {
-                return Err(Fault::new(ErrorCode::TooManyRequests, "too many pairing requests are open")
-                    .hint("approve or reject some: `gateway nodes pending`"));
-            }
-        }
+        self.is_new(&knock.fingerprint, knock.address, now)?;
         let request = self.requests.entry(knock.fingerprint).or_insert_with(|| Pending {
             request_id: request_id(&knock.fingerprint),
             fingerprint: knock.fingerprint,
@@ -98,6 +91,21 @@ impl Pairing {
         request.facts = knock.facts;
         request.expires_at = now + REQUEST_TTL_MS;
         Ok(request)
+    }
+
+    /// Whether this key has no request yet, so that words are needed for one;
+    /// an error when there is no room for it.
+    pub fn is_new(&mut self, key: &Fingerprint, address: IpAddr, now: UnixMs) -> Result<bool, Fault> {
+        self.expire(now);
+        if self.requests.contains_key(key) {
+            return Ok(false);
+        }
+        let from_there = self.requests.values().filter(|p| p.address == address).count();
+        if self.requests.len() >= MAX_PENDING || from_there >= MAX_PER_ADDRESS {
+            return Err(Fault::new(ErrorCode::TooManyRequests, "too many pairing requests are open")
+                .hint("approve or reject some: `gateway nodes pending`"));
+        }
+        Ok(true)
     }
 
     /// The open requests, oldest first.

@@ -1,7 +1,7 @@
 //! From a request to a running session: choose the node, check, dispatch.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fault::{ErrorCode, Fault};
 use identity::Fingerprint;
@@ -87,6 +87,7 @@ pub(crate) async fn start(
     on_close: OnClose,
 ) -> Result<Started, Fault> {
     let (mut link, run) = route(gateway, request)?;
+    let until = Instant::now() + START_TIMEOUT + RETRY_WITHIN;
     loop {
         match dispatch(&link, run.clone(), on_close).await {
             Ok(started) => return Ok(started),
@@ -100,7 +101,17 @@ pub(crate) async fn start(
             }
             Err(Unanswered::Lost(fault)) => {
                 tracing::info!(node = %link.node, run = run.run_id, %fault, "run unanswered, waiting for the node");
-                link = comes_back(gateway, &link.node, RETRY_WITHIN).await.map_err(|why| {
+                let left = until.saturating_duration_since(Instant::now()).min(RETRY_WITHIN);
+                let back = match fault.code {
+                    // It did answer, with nothing that can be understood.
+                    ErrorCode::Internal => Err(fault),
+                    _ if left.is_zero() => Err(fault),
+                    _ => comes_back(gateway, &link.node, left).await,
+                };
+                link = back.map_err(|why| {
+                    if on_close == OnClose::Kill {
+                        gateway.owe_kill(link.node, run.run_id.clone());
+                    }
                     Fault::new(
                         ErrorCode::OutcomeUnknown,
                         format!(
@@ -170,7 +181,11 @@ pub(crate) async fn find_session(
         if node.is_empty() { gateway.registry.links() } else { vec![gateway.registry.find_connected(node)?] };
     let mut exact = Vec::new();
     let mut prefixed = Vec::new();
-    let mut unreachable = Vec::new();
+    let mut unreachable: Vec<String> = if node.is_empty() {
+        gateway.registry.nodes().into_iter().filter(|n| !n.connected).map(|n| n.display_name).collect()
+    } else {
+        Vec::new()
+    };
     for (link, sessions) in sessions_on(&links).await {
         match sessions {
             Ok(sessions) => {
@@ -203,7 +218,15 @@ pub(crate) async fn find_session(
         if unreachable.is_empty() {
             fault.hint("`gateway sessions` lists them; ended ones are kept for half an hour")
         } else {
-            fault.hint(format!("could not ask: {}", unreachable.join(", ")))
+            // It may be on one of those: not known is not the same as not there.
+            Fault::new(
+                ErrorCode::NodeOffline,
+                format!(
+                    "no connected node has a session `{reference}`; not connected: {}",
+                    unreachable.join(", ")
+                ),
+            )
+            .hint("sessions go on there; try again when the node is back")
         }
     })
 }

@@ -31,7 +31,7 @@ pub(super) struct DemoArgs {
 }
 
 pub(super) async fn run(args: DemoArgs) -> Result<u8, Fault> {
-    let scratch = Scratch::new()?;
+    let scratch = Scratch::new().map_err(|f| step("make a temporary directory", f))?;
     let outcome = show(&scratch.0, args.command).await;
     drop(scratch);
     outcome
@@ -87,7 +87,7 @@ async fn show(scratch: &Path, command: Vec<String>) -> Result<u8, Fault> {
             .run(client_frame::Frame::Start(request))
             .await
             .map_err(|f| step("run the command on the node", f))?;
-        eprintln!("demo: `{}` ran on demo-node and ended with exit code {code}", command.join(" "));
+        eprintln!("demo: `{}` went to demo-node and came back with exit code {code}", command.join(" "));
         Ok(code)
     }
     .await;

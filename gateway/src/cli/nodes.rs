@@ -152,11 +152,13 @@ pub(super) async fn status(common: &Common) -> Result<u8, Fault> {
             "pid": status.pid,
         }));
     } else {
-        println!("gateway {} (pid {}) on {}", status.version, status.pid, status.listen);
-        println!("fingerprint {}", status.fingerprint);
-        println!(
+        say_line!("gateway {} (pid {}) on {}", status.version, status.pid, status.listen);
+        say_line!("fingerprint {}", status.fingerprint);
+        say_line!(
             "nodes {} paired, {} connected, {} asking",
-            status.nodes_paired, status.nodes_connected, status.pending
+            status.nodes_paired,
+            status.nodes_connected,
+            status.pending
         );
     }
     Ok(0)
@@ -166,7 +168,7 @@ fn say(common: &Common, line: &str, value: Value) {
     if common.json {
         print_json(&value);
     } else {
-        println!("{line}");
+        say_line!("{line}");
     }
 }
 
@@ -176,7 +178,7 @@ fn print_nodes(common: &Common, nodes: &[pb::Node]) {
         return;
     }
     let connected = nodes.iter().filter(|n| n.connected).count();
-    println!("Paired: {} · Connected: {connected}", nodes.len());
+    say_line!("Paired: {} · Connected: {connected}", nodes.len());
     let rows: Vec<_> = nodes
         .iter()
         .map(|n| {
@@ -222,7 +224,7 @@ fn describe(common: &Common, node: &pb::Node) {
         ("sessions", format!("{} running", node.sessions_running)),
     ];
     for (name, value) in lines {
-        println!("{name:<12}{value}");
+        say_line!("{name:<12}{value}");
     }
 }
 
@@ -232,16 +234,16 @@ fn print_pending(common: &Common, pending: &[pb::PendingNode]) {
         return;
     }
     if pending.is_empty() {
-        println!("no machine asks to be paired");
+        say_line!("no machine asks to be paired");
     }
     for request in pending {
         let facts = request.facts.clone().unwrap_or_default();
-        println!("{}  {}  from {}", request.request_id, safe(&request.display_name), request.remote_address);
-        println!("  system       {}", safe(&format!("{} {} as {}", facts.os, facts.arch, facts.user)));
-        println!("  words        {}", request.words);
-        println!("  fingerprint  {}", request.fingerprint);
-        println!("  expires      {}", moment(request.expires_unix_ms));
-        println!("  if the node shows the same words: gateway nodes approve {}", request.request_id);
+        say_line!("{}  {}  from {}", request.request_id, safe(&request.display_name), request.remote_address);
+        say_line!("  system       {}", safe(&format!("{} {} as {}", facts.os, facts.arch, facts.user)));
+        say_line!("  words        {}", request.words);
+        say_line!("  fingerprint  {}", request.fingerprint);
+        say_line!("  expires      {}", moment(request.expires_unix_ms));
+        say_line!("  if the node shows the same words: gateway nodes approve {}", request.request_id);
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) async fn run(common: &Common, command: OperatorsCommand) -> Result<u8
                 .map_err(|e| Fault::new(ErrorCode::Internal, e.to_string()))?;
             write_private(&out, format!("{text}\n").as_bytes())
                 .map_err(|e| Fault::new(ErrorCode::StateDirUnusable, e.to_string()))?;
-            println!("wrote {}; use it with `gateway --identity {} …`", out.display(), out.display());
+            say_line!("wrote {}; use it with `gateway --identity {} …`", out.display(), out.display());
         }
         OperatorsCommand::List => {
             let reply = operator
@@ -150,7 +150,7 @@ pub(super) async fn run(common: &Common, command: OperatorsCommand) -> Result<u8
                 .await
                 .map_err(|s| Fault::from_status(&s))?
                 .into_inner();
-            println!("removed {}", safe(&removed.name));
+            say_line!("removed {}", safe(&removed.name));
         }
     }
     Ok(0)

@@ -1,10 +1,23 @@
 //! Shared pieces of what commands print.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use proto::v1 as pb;
+
+/// Exit code of a process whose reader went away: 128 + SIGPIPE.
+pub(super) const BROKEN_PIPE: u8 = 141;
+
+/// See `say_line!`.
+pub(super) fn print_line(text: std::fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(i32::from(BROKEN_PIPE));
+    }
+}
 
 /// A table with aligned columns; empty cells stay empty.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) {
@@ -17,7 +30,7 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) {
     let line = |cells: &[String]| {
         let padded: Vec<String> =
             cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        println!("{}", padded.join("  ").trim_end());
+        say_line!("{}", padded.join("  ").trim_end());
     };
     line(&header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
     for row in rows {
@@ -27,7 +40,7 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) {
 
 /// A JSON document on stdout.
 pub(super) fn print_json(value: &Value) {
-    println!("{value:#}");
+    say_line!("{value:#}");
 }
 
 /// A moment for people; empty for none.

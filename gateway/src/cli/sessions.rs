@@ -46,7 +46,7 @@ pub(super) async fn list(common: &Common, args: ListArgs) -> Result<u8, Fault> {
         return Ok(0);
     }
     if reply.sessions.is_empty() {
-        println!("no sessions");
+        say_line!("no sessions");
         return Ok(0);
     }
     let rows: Vec<_> = reply
@@ -93,7 +93,7 @@ pub(super) async fn kill(common: &Common, args: KillArgs) -> Result<u8, Fault> {
     if common.json {
         print_json(&json!({ "requested": true, "sessionId": session.session_id }));
     } else {
-        println!("termination of {} was requested", session.session_id);
+        say_line!("termination of {} was requested", session.session_id);
     }
     Ok(0)
 }

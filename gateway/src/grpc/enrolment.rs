@@ -72,7 +72,7 @@ impl Service {
 
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms).min(WAIT_MAX);
         let mut changes = gateway.registry.changes();
-        let mut words = None;
+        let mut words = String::new();
         loop {
             changes.borrow_and_update();
             // A paired key that asks again lost its certificate: the request
@@ -93,8 +93,10 @@ impl Service {
                 facts: facts.clone(),
                 address,
             };
-            let authority = gateway.authority.fingerprint();
-            let words = words.get_or_insert_with(|| AuthWords::derive(&authority, &key).to_string());
+            let new = gateway.pairing.lock().is_new(&key, address, clock::now_ms())?;
+            if new && words.is_empty() {
+                words = self.words(key).await?;
+            }
             let pending = {
                 let mut pairing = gateway.pairing.lock();
                 let pending = pairing.knock(knock, clock::now_ms(), || words.clone())?;
@@ -111,6 +113,18 @@ impl Service {
                 return Ok(pb::EnrolReply { outcome: Some(Outcome::Pending(pending)) });
             }
         }
+    }
+}
+
+impl Service {
+    /// The words for a node. Slow on purpose, so not on the event loop, and for
+    /// strangers only one at a time.
+    async fn words(&self, node: Fingerprint) -> Result<String, Fault> {
+        let _turn = self.0.deriving.lock().await;
+        let authority = self.0.authority.fingerprint();
+        tokio::task::spawn_blocking(move || AuthWords::derive(&authority, &node).to_string())
+            .await
+            .map_err(|e| Fault::new(ErrorCode::Internal, e.to_string()))
     }
 }
 

@@ -18,6 +18,7 @@ use super::enrolment::{bounded, check_clock, check_versions};
 use crate::clock;
 use crate::node_link::Link;
 use crate::registry::HelloFacts;
+use crate::start;
 
 /// The first frame must be there by then.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -110,14 +111,9 @@ impl Service {
             older.end(Fault::new(ErrorCode::LinkReplaced, "a newer link of this node took over"));
         }
         tracing::info!(node = %node, connection = link.connection, "node connected");
-        for session_id in gateway.take_owed_kills(&node) {
-            let link = Arc::clone(&link);
-            tokio::spawn(async move {
-                let kill = pb::request::Command::Kill(pb::KillRequest { session_id, grace_ms: 0 });
-                if let Err(error) = link.request(kill, KILL_TIMEOUT).await {
-                    tracing::info!(fault = %error.fault(), "an owed kill did not succeed");
-                }
-            });
+        let owed = gateway.take_owed_kills(&node);
+        if !owed.is_empty() {
+            tokio::spawn(pay_kills(Arc::clone(&link), owed));
         }
         Ok(link)
     }
@@ -184,6 +180,26 @@ impl Service {
         (clock::now_ms() > node.certificate_not_after_unix_ms).then(|| {
             Fault::new(ErrorCode::Unauthenticated, "the node's certificate expired and was not renewed")
         })
+    }
+}
+
+/// Kills the sessions whose callers left while their node was away.
+async fn pay_kills(link: Arc<Link>, owed: Vec<String>) {
+    let sessions = match start::sessions_of(&link).await {
+        Ok(sessions) => sessions,
+        Err(fault) => {
+            tracing::warn!(%fault, "owed kills could not be done; deadlines end these sessions");
+            return;
+        }
+    };
+    let wanted = |s: &pb::SessionInfo| {
+        s.exit.is_none() && owed.iter().any(|name| *name == s.session_id || *name == s.run_id)
+    };
+    for session in sessions.iter().filter(|s| wanted(s)) {
+        let kill = pb::KillRequest { session_id: session.session_id.clone(), grace_ms: 0 };
+        if let Err(error) = link.request(pb::request::Command::Kill(kill), KILL_TIMEOUT).await {
+            tracing::info!(fault = %error.fault(), "an owed kill did not succeed");
+        }
     }
 }
 

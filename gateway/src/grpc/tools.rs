@@ -12,7 +12,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Service;
-use crate::follow::{self, Follow, OnClose};
+use crate::follow::{Follow, OnClose};
 use crate::input;
 use crate::node_link::Link;
 use crate::start::{self, Started};
@@ -35,8 +35,9 @@ impl Tools for Service {
         self.require(&request, Role::Write)?;
         let request = request.into_inner();
         let on_close = OnClose::of(request.on_close());
-        let started = start::start(&self.0, request, on_close).await?;
-        Ok(Response::new(self.stream(started, on_close).1))
+        let gateway = Arc::clone(&self.0);
+        let start = async move { start::start(&gateway, request, on_close).await };
+        Ok(Response::new(self.stream(start, on_close, None)))
     }
 
     async fn interact(
@@ -46,11 +47,13 @@ impl Tools for Service {
         self.require(&request, Role::Write)?;
         let mut frames = request.into_inner();
         let first = frames.message().await?.and_then(|frame| frame.frame);
-        let (started, on_close, writer) = match first {
+        let gateway = Arc::clone(&self.0);
+        match first {
             Some(client_frame::Frame::Start(request)) => {
                 let on_close = OnClose::of(request.on_close());
-                let writer = (request.input_writer, 0);
-                (start::start(&self.0, request, on_close).await?, on_close, writer)
+                let typing = Typing { writer: (request.input_writer, 0), frames };
+                let start = async move { start::start(&gateway, request, on_close).await };
+                Ok(Response::new(self.stream(start, on_close, Some(typing))))
             }
             Some(client_frame::Frame::Attach(request)) => {
                 // Whoever attaches is a guest unless it says otherwise.
@@ -58,19 +61,12 @@ impl Tools for Service {
                     pb::OnClose::Kill => OnClose::Kill,
                     pb::OnClose::Keep | pb::OnClose::Unspecified => OnClose::Keep,
                 };
-                let writer = (request.input_writer, request.input_offset);
-                (start::attach(&self.0, &request, on_close).await?, on_close, writer)
+                let typing = Typing { writer: (request.input_writer, request.input_offset), frames };
+                let start = async move { start::attach(&gateway, &request, on_close).await };
+                Ok(Response::new(self.stream(start, on_close, Some(typing))))
             }
-            _ => {
-                return Err(
-                    Fault::new(ErrorCode::InvalidRequest, "the first frame starts or attaches").into()
-                );
-            }
-        };
-        let (node, session) = (started.link.node, started.session.session_id.clone());
-        let (follow, events) = self.stream(started, on_close);
-        tokio::spawn(input::pump(Arc::clone(&self.0), node, session, writer, frames, follow));
-        Ok(Response::new(events))
+            _ => Err(Fault::new(ErrorCode::InvalidRequest, "the first frame starts or attaches").into()),
+        }
     }
 
     async fn list_sessions(
@@ -85,6 +81,12 @@ impl Tools for Service {
             vec![self.0.registry.find_connected(&node)?]
         };
         let mut reply = pb::ListReply::default();
+        if node.is_empty() {
+            reply.unreachable.extend(self.0.registry.nodes().into_iter().filter(|n| !n.connected).map(|n| {
+                let fault = Fault::new(ErrorCode::NodeOffline, "it is not connected");
+                pb::NodeFault { node_id: n.node_id, node_name: n.display_name, fault: Some(fault.into()) }
+            }));
+        }
         for (link, sessions) in start::sessions_on(&links).await {
             let (node_id, node_name) = (link.node.to_hex(), self.0.registry.name(&link.node));
             match sessions {
@@ -109,10 +111,15 @@ impl Tools for Service {
         self.require(&request, Role::Write)?;
         let request = request.into_inner();
         let (link, session) = start::find_session(&self.0, &request.session, &request.node).await?;
-        if session.exit.is_some() {
+        if let Some(exit) = &session.exit {
+            let how = match exit.how {
+                Some(pb::exit::How::Code(code)) => format!(" with code {code}"),
+                Some(pb::exit::How::Signal(signal)) => format!(" by signal {signal}"),
+                _ => String::new(),
+            };
             return Err(Fault::new(
                 ErrorCode::SessionEnded,
-                format!("session {} has ended already", session.session_id),
+                format!("session {} has ended already{how}", session.session_id),
             )
             .into());
         }
@@ -155,13 +162,42 @@ impl Tools for Service {
 }
 
 impl Service {
-    /// Follows a session into a stream of events.
-    fn stream(&self, started: Started, on_close: OnClose) -> (follow::Handle, Events) {
+    /// Starts (or finds) a session and follows it into a stream of events.
+    ///
+    /// All of it in a task of its own: a caller that leaves while its start is
+    /// unanswered must not leave a command behind that nobody owns.
+    fn stream(
+        &self,
+        start: impl Future<Output = Result<Started, Fault>> + Send + 'static,
+        on_close: OnClose,
+        typing: Option<Typing>,
+    ) -> Events {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
-        let (follow, handle) = Follow::new(Arc::clone(&self.0), started, on_close, events);
-        tokio::spawn(follow.run());
-        (handle, Box::pin(ReceiverStream::new(receiver)))
+        let gateway = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let started = match start.await {
+                Ok(started) => started,
+                Err(fault) => {
+                    // A caller that is gone needs no error.
+                    let _ = events.send(Err(fault.into())).await;
+                    return;
+                }
+            };
+            let (node, session) = (started.link.node, started.session.session_id.clone());
+            let (follow, handle) = Follow::new(Arc::clone(&gateway), started, on_close, events);
+            if let Some(Typing { writer, frames }) = typing {
+                tokio::spawn(input::pump(gateway, node, session, writer, frames, handle));
+            }
+            follow.run().await;
+        });
+        Box::pin(ReceiverStream::new(receiver))
     }
+}
+
+/// The caller's side of a session: which writer it is, and what it sends.
+struct Typing {
+    writer: (u64, u64),
+    frames: Streaming<pb::ClientFrame>,
 }
 
 /// The sessions of one node.

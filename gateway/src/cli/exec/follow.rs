@@ -10,6 +10,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::super::client::Connection;
+use super::super::output::BROKEN_PIPE;
 use super::super::terminal::{RawMode, size};
 use super::input::{self, Asked, Signals, Source, Typed};
 use super::render::{BrokenPipe, Renderer};
@@ -22,8 +23,8 @@ const COME_BACK_WITHIN: Duration = Duration::from_secs(30);
 const INPUT_WINDOW: usize = 128 * 1024;
 /// Frames that may wait for the gateway.
 const FRAMES_MAX: usize = 4;
-/// Exit code of a process whose reader went away: 128 + SIGPIPE.
-const BROKEN_PIPE: u8 = 141;
+/// Exit code of a person who left: 128 + SIGINT.
+const LEFT: u8 = 130;
 /// SIGINT.
 const INTERRUPT: i32 = 2;
 
@@ -110,16 +111,25 @@ impl Follower {
             let Some((pause, left)) = known.away.get_or_insert_with(Away::begin).next() else {
                 break Err(unknown(&known, &fault));
             };
-            tokio::time::sleep(pause).await;
-            match self.connection.again(left).await {
+            let back = async {
+                tokio::time::sleep(pause).await;
+                self.connection.again(left).await
+            };
+            let back = tokio::select! {
+                back = back => back,
+                () = signals.interrupted() => Err(fault),
+            };
+            match back {
                 Ok(connection) => self.connection = connection,
                 Err(fault) => break Err(unknown(&known, &fault)),
             }
             known.input.rewind();
             frame = known.again(&first, self.leave);
         };
+        // All output first, then the terminal as it was.
+        let finished = self.renderer.finish().await;
         drop(raw.take());
-        match self.renderer.finish().await {
+        match finished {
             Ok(()) => outcome,
             Err(BrokenPipe) => outcome.map(|_| BROKEN_PIPE),
         }
@@ -177,6 +187,7 @@ impl Follower {
                     (Asked::Interrupt, _) => {
                         let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Signal(INTERRUPT)) }).await;
                     }
+                    (Asked::Insist, _) if known.session.is_empty() => return self.leave(known).await,
                     (Asked::Insist, _) => {
                         let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Kill(true)) }).await;
                     }
@@ -218,6 +229,9 @@ impl Follower {
                 }
             }
             Some(Event::Output(output)) => {
+                if let Some(raw) = raw {
+                    output.records.iter().for_each(|record| raw.watch(&record.data));
+                }
                 let end = output.records.last().map(|r| r.offset + r.data.len() as u64);
                 self.renderer.output(output.records).await?;
                 known.offset = end.unwrap_or(known.offset);
@@ -227,7 +241,6 @@ impl Follower {
                 known.offset = gap.to;
             }
             Some(Event::Exit(exit)) => {
-                drop(raw.take());
                 self.renderer.exit(&exit).await?;
                 return Ok(Some(Outcome::Code(exit_code(&exit))));
             }
@@ -248,9 +261,11 @@ impl Follower {
     }
 
     async fn leave(&self, known: &Known) -> Result<Outcome, BrokenPipe> {
-        if self.leave != Leave::KillsIt {
-            self.renderer.note(&format!("left {}; it goes on", known.session)).await?;
+        if self.leave == Leave::KillsIt {
+            self.renderer.note("left; the command is ended").await?;
+            return Ok(Outcome::Code(LEFT));
         }
+        self.renderer.note(&format!("left {}; it goes on", known.session)).await?;
         Ok(Outcome::Code(0))
     }
 }

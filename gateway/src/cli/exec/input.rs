@@ -106,6 +106,11 @@ impl Signals {
         })
     }
 
+    /// Resolves at the next Ctrl-C.
+    pub(super) async fn interrupted(&mut self) {
+        self.interrupt.recv().await;
+    }
+
     pub(super) async fn next(&mut self) -> Asked {
         loop {
             tokio::select! {
