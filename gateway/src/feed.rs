@@ -20,6 +20,11 @@ use crate::node_link::Link;
 
 /// Bytes of output kept for readers behind the fastest: two windows.
 const RING_MAX: u64 = 2 * link::credit::MAX_WINDOW;
+/// What a gap counts in the ring: its own size, generously.
+const GAP_HOLDS: u64 = 64;
+/// How far the floor on the node trails its reader here: what this process may
+/// have on the way to a caller, and would lose if it were killed.
+const FLOOR_TRAILS: u64 = 2 * 1024 * 1024;
 /// Output handed over in one call at most.
 const BATCH_MAX: usize = 64 * 1024;
 
@@ -32,9 +37,11 @@ pub enum Item {
     Gap(pb::Gap),
     /// The command ended and all its output was read.
     Exit(pb::Exit),
-    /// The feed ended though the command may not have: the link went down,
-    /// or the node refused the subscription.
+    /// The link went down; the command goes on.
     Broken(Fault),
+    /// The node refused to go on with this reading: asking again changes
+    /// nothing.
+    Refused(Fault),
     /// This reader was too slow for the ring and must open a feed of its own.
     Lagged,
 }
@@ -53,11 +60,11 @@ impl Piece {
         }
     }
 
-    /// Memory that it holds. A gap is wide and holds none.
+    /// Memory that it holds. A gap is wide and holds little.
     fn held(&self) -> u64 {
         match self {
             Self::Record(record) => record.data.len() as u64,
-            Self::Gap(_) => 0,
+            Self::Gap(_) => GAP_HOLDS,
         }
     }
 }
@@ -66,6 +73,7 @@ impl Piece {
 enum End {
     Exit(pb::Exit),
     Broken(Fault),
+    Refused(Fault),
 }
 
 /// One subscription.
@@ -92,6 +100,8 @@ struct State {
     window: CreditWindow,
     /// How far each reader is.
     readers: BTreeMap<u64, u64>,
+    /// The last reader left: nobody may join any more.
+    closed: bool,
 }
 
 impl Feed {
@@ -108,6 +118,7 @@ impl Feed {
                 finished: None,
                 window: CreditWindow::new(from, link.elapsed()),
                 readers: BTreeMap::new(),
+                closed: false,
             }),
             changed: watch::Sender::new(0),
             link,
@@ -118,7 +129,8 @@ impl Feed {
     /// Adds a reader at `from`, if the feed can serve it from there on.
     pub(crate) fn join(self: &Arc<Self>, from: u64) -> Option<FeedReader> {
         let mut state = self.state.lock();
-        if from < state.start || from > state.end || matches!(state.finished, Some(End::Broken(_))) {
+        let over = matches!(state.finished, Some(End::Broken(_) | End::Refused(_)));
+        if from < state.start || from > state.end || over || state.closed {
             return None;
         }
         let id = self.next_reader.fetch_add(1, Ordering::Relaxed);
@@ -148,6 +160,7 @@ impl Feed {
             pb::output::Part::Gap(gap) => {
                 if gap.from == state.end && gap.to > gap.from {
                     state.end = gap.to;
+                    state.held += GAP_HOLDS;
                     state.ring.push_back(Piece::Gap(gap));
                 }
             }
@@ -157,16 +170,21 @@ impl Feed {
         self.changed.send_modify(|n| *n += 1);
     }
 
-    /// Nothing more will come.
+    /// The node ended the reading: nothing more will come.
     pub(crate) fn finish(&self, why: Result<pb::Exit, Fault>) {
-        let mut state = self.state.lock();
-        if state.finished.is_none() {
-            state.finished = Some(match why {
-                Ok(exit) => End::Exit(exit),
-                Err(fault) => End::Broken(fault),
-            });
-        }
-        drop(state);
+        self.end(match why {
+            Ok(exit) => End::Exit(exit),
+            Err(fault) => End::Refused(fault),
+        });
+    }
+
+    /// The link went down: nothing more will come over it.
+    pub(crate) fn link_ended(&self, why: Fault) {
+        self.end(End::Broken(why));
+    }
+
+    fn end(&self, end: End) {
+        self.state.lock().finished.get_or_insert(end);
         self.changed.send_modify(|n| *n += 1);
     }
 
@@ -183,7 +201,7 @@ impl Feed {
             self.link.send(Frame::Credit(pb::Credit {
                 subscription: self.subscription,
                 bytes,
-                read_offset: slowest,
+                read_offset: slowest.saturating_sub(FLOOR_TRAILS),
             }));
         }
     }
@@ -192,6 +210,7 @@ impl Feed {
         let mut state = self.state.lock();
         state.readers.remove(&reader);
         let last = state.readers.is_empty();
+        state.closed |= last;
         let ended = state.finished.is_some();
         drop(state);
         if last {
@@ -255,6 +274,7 @@ impl FeedReader {
             return state.finished.clone().map(|end| match end {
                 End::Exit(exit) => Item::Exit(exit),
                 End::Broken(fault) => Item::Broken(fault),
+                End::Refused(fault) => Item::Refused(fault),
             });
         }
         let first = state.ring.partition_point(|piece| piece.end() <= self.at);

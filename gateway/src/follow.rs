@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
 use identity::Fingerprint;
-use proto::v1::{self as pb, request::Command, session_event::Event};
+use proto::v1::{self as pb, session_event::Event};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::feed::{COME_BACK_WITHIN, FeedReader, Item};
 use crate::gateway::Gateway;
+use crate::kills;
 use crate::start::{Started, comes_back};
 
-/// Answer to a kill.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between two readings of a link that goes up and down.
+const BREATH: Duration = Duration::from_millis(50);
 
 /// What becomes of the command when its caller goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +113,12 @@ impl Follow {
         self.done.cancel();
         match outcome {
             Outcome::Finished | Outcome::Detached => {}
-            Outcome::Gone if self.on_close == OnClose::Keep => {}
-            Outcome::Gone => self.kill().await,
+            // Asked to be left alone just before it hung up.
+            Outcome::Gone if self.on_close == OnClose::Keep || self.detach.is_cancelled() => {}
+            Outcome::Gone => {
+                tracing::info!(session = self.session, "caller is gone, killing its command");
+                kills::kill(&self.gateway, self.node, self.session.clone());
+            }
         }
     }
 
@@ -140,11 +145,18 @@ impl Follow {
                     let _ = self.tell(Event::Exit(exit)).await;
                     return Outcome::Finished;
                 }
-                Item::Lagged => self.read_again().await,
+                Item::Lagged => match self.read_again().await {
+                    Ok(()) => Ok(()),
+                    Err(outcome) => return outcome,
+                },
                 Item::Broken(why) => match self.resume(why).await {
                     Ok(()) => Ok(()),
                     Err(outcome) => return outcome,
                 },
+                Item::Refused(why) => {
+                    self.unknown(&why).await;
+                    return Outcome::Finished;
+                }
             };
             if told.is_err() {
                 return Outcome::Gone;
@@ -152,40 +164,10 @@ impl Follow {
         }
     }
 
-    /// Opens a feed at this reader's own offset.
-    async fn read_again(&mut self) -> Result<(), Gone> {
-        if let Some(link) = self.gateway.registry.link(&self.node)
-            && let Ok(reader) = link.read(&self.session, self.reader.offset(), self.on_close == OnClose::Kill)
-        {
-            self.reader = reader;
-        }
-        // Without a link the old feed is about to say so.
-        Ok(())
-    }
-
-    /// The feed broke: waits for the node and reads on at the same offset.
-    async fn resume(&mut self, why: Fault) -> Result<(), Outcome> {
+    /// Opens a feed at this reader's own offset, over the link that is there
+    /// or the next one.
+    async fn read_again(&mut self) -> Result<(), Outcome> {
         let offset = self.reader.offset();
-        if self.gateway.stopping.is_cancelled() {
-            self.fail(
-                Fault::new(ErrorCode::Draining, "the gateway is stopping; the session goes on")
-                    .hint(format!("gateway attach {}", self.session)),
-            )
-            .await;
-            return Err(Outcome::Finished);
-        }
-        if matches!(why.code, ErrorCode::UnknownSession | ErrorCode::NodeRemoved) {
-            self.fail(Fault::new(
-                ErrorCode::OutcomeUnknown,
-                format!("session {}: {}", self.session, why.message),
-            ))
-            .await;
-            return Err(Outcome::Finished);
-        }
-        tracing::info!(session = self.session, %why, offset, "following interrupted");
-        self.tell(Event::Interrupted(pb::Interrupted { why: Some(why.into()) }))
-            .await
-            .map_err(|Gone| Outcome::Gone)?;
         let link = tokio::select! {
             () = self.events.closed() => return Err(Outcome::Gone),
             () = self.detach.cancelled() => return Err(Outcome::Detached),
@@ -194,21 +176,50 @@ impl Follow {
         let reader = link.and_then(|link| link.read(&self.session, offset, self.on_close == OnClose::Kill));
         match reader {
             Ok(reader) => self.reader = reader,
-            // The link went down again at once: the next item says so.
-            Err(fault) if fault.code == ErrorCode::Disconnected => return Ok(()),
+            // The link went down again just now: the next one, after a breath.
+            Err(fault) if fault.code == ErrorCode::Disconnected => tokio::time::sleep(BREATH).await,
+            Err(fault) if fault.code == ErrorCode::Draining => {
+                self.fail(self.draining()).await;
+                return Err(Outcome::Finished);
+            }
             Err(fault) => {
-                self.fail(
-                    Fault::new(
-                        ErrorCode::OutcomeUnknown,
-                        format!("session {}: {}", self.session, fault.message),
-                    )
-                    .hint(format!("gateway attach {} when the node is back", self.session)),
-                )
-                .await;
+                self.unknown(&fault).await;
                 return Err(Outcome::Finished);
             }
         }
+        Ok(())
+    }
+
+    /// The link went down: waits for the node and reads on at the same offset.
+    async fn resume(&mut self, why: Fault) -> Result<(), Outcome> {
+        if self.gateway.stopping.is_cancelled() {
+            self.fail(self.draining()).await;
+            return Err(Outcome::Finished);
+        }
+        if why.code == ErrorCode::NodeRemoved {
+            self.unknown(&why).await;
+            return Err(Outcome::Finished);
+        }
+        tracing::info!(session = self.session, %why, offset = self.reader.offset(), "following interrupted");
+        self.tell(Event::Interrupted(pb::Interrupted { why: Some(why.into()) }))
+            .await
+            .map_err(|Gone| Outcome::Gone)?;
+        self.read_again().await?;
         self.tell(Event::Resumed(pb::Resumed {})).await.map_err(|Gone| Outcome::Gone)
+    }
+
+    fn draining(&self) -> Fault {
+        Fault::new(ErrorCode::Draining, "the gateway is stopping; the session goes on")
+            .hint(format!("gateway attach {}", self.session))
+    }
+
+    /// Says that the rest of the session cannot be followed.
+    async fn unknown(&self, why: &Fault) {
+        self.fail(
+            Fault::new(ErrorCode::OutcomeUnknown, format!("session {}: {}", self.session, why.message))
+                .hint(format!("gateway attach {} when the node is back", self.session)),
+        )
+        .await;
     }
 
     async fn tell(&self, event: Event) -> Result<(), Gone> {
@@ -218,20 +229,6 @@ impl Follow {
     async fn fail(&self, fault: Fault) {
         // A caller that is gone needs no error.
         let _ = self.events.send(Err(fault.into())).await;
-    }
-
-    async fn kill(&self) {
-        let Some(link) = self.gateway.registry.link(&self.node) else {
-            self.gateway.owe_kill(self.node, self.session.clone());
-            return;
-        };
-        tracing::info!(session = self.session, "caller is gone, killing its command");
-        let command = Command::Kill(pb::KillRequest { session_id: self.session.clone(), grace_ms: 0 });
-        if let Err(crate::node_link::Unanswered::Lost(_) | crate::node_link::Unanswered::NotSent(_)) =
-            link.request(command, KILL_TIMEOUT).await
-        {
-            self.gateway.owe_kill(self.node, self.session.clone());
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The state of one gateway process, shared by all its services.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +22,6 @@ pub const NODE_CERTIFICATE_LIFETIME: Duration = Duration::from_secs(30 * 24 * 36
 const OTHER_CERTIFICATE_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest key or certificate file that is read.
 const PEM_MAX: u64 = 64 * 1024;
-/// Kills that are owed to nodes which were away when their caller left.
-const OWED_KILLS_MAX: usize = 1024;
 
 /// How a gateway is set up.
 #[derive(Debug, Clone)]
@@ -58,8 +55,8 @@ pub struct Gateway {
     pub stopping: CancellationToken,
     /// Held while words are derived for a stranger.
     pub(crate) deriving: tokio::sync::Mutex<()>,
-    /// Sessions whose caller left while their node was away, by node.
-    owed_kills: Mutex<HashMap<Fingerprint, Vec<String>>>,
+    /// Bounds the sessions that are being ended for absent callers.
+    pub(crate) kills: Arc<tokio::sync::Semaphore>,
 }
 
 impl Gateway {
@@ -84,7 +81,7 @@ impl Gateway {
             started_at: clock::now_ms(),
             stopping: CancellationToken::new(),
             deriving: tokio::sync::Mutex::default(),
-            owed_kills: Mutex::default(),
+            kills: Arc::new(tokio::sync::Semaphore::new(crate::kills::KILLS_MAX)),
         }))
     }
 
@@ -133,22 +130,6 @@ impl Gateway {
                 Err(error) => tracing::error!(%error, "server certificate could not be renewed"),
             }
         }
-    }
-
-    /// Notes that a session, named by its id or its run id, must be killed when
-    /// its node is back.
-    pub fn owe_kill(&self, node: Fingerprint, session: String) {
-        let mut owed = self.owed_kills.lock();
-        if owed.values().map(Vec::len).sum::<usize>() < OWED_KILLS_MAX {
-            owed.entry(node).or_default().push(session);
-        } else {
-            tracing::warn!(%session, "too many kills are owed; this session runs on until its deadline");
-        }
-    }
-
-    /// Takes the kills owed to a node that came back.
-    pub fn take_owed_kills(&self, node: &Fingerprint) -> Vec<String> {
-        self.owed_kills.lock().remove(node).unwrap_or_default()
     }
 }
 

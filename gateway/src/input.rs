@@ -17,6 +17,7 @@ use tonic::Streaming;
 use crate::feed::COME_BACK_WITHIN;
 use crate::follow::Handle;
 use crate::gateway::Gateway;
+use crate::kills;
 use crate::node_link::Link;
 use crate::start::comes_back;
 
@@ -123,8 +124,8 @@ async fn next_taken(
     }
 }
 
-/// Resize, signal, kill: asked for without waiting, in the order of arrival.
-fn command(gateway: &Gateway, node: &Fingerprint, session: &str, frame: client_frame::Frame) {
+/// Resize, signal, kill: asked for without waiting for an answer.
+fn command(gateway: &Arc<Gateway>, node: &Fingerprint, session: &str, frame: client_frame::Frame) {
     let session_id = session.to_owned();
     let command = match frame {
         client_frame::Frame::Resize(size) => {
@@ -134,12 +135,11 @@ fn command(gateway: &Gateway, node: &Fingerprint, session: &str, frame: client_f
         client_frame::Frame::Kill(true) => Command::Kill(pb::KillRequest { session_id, grace_ms: 0 }),
         _ => return,
     };
-    let Some(link) = gateway.registry.link(node) else {
-        if let Command::Kill(kill) = command {
-            gateway.owe_kill(*node, kill.session_id);
-        }
+    if let Command::Kill(kill) = command {
+        kills::kill(gateway, *node, kill.session_id);
         return;
-    };
+    }
+    let Some(link) = gateway.registry.link(node) else { return };
     tokio::spawn(async move {
         if let Err(error) = link.request(command, QUICK).await {
             tracing::info!(fault = %error.fault(), "a command to a session did not succeed");

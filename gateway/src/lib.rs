@@ -13,6 +13,7 @@ pub mod follow;
 pub mod gateway;
 mod grpc;
 mod input;
+mod kills;
 pub mod node_link;
 pub mod pairing;
 pub mod reference;

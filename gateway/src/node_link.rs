@@ -185,7 +185,8 @@ impl Link {
         let subscription = self.next.fetch_add(1, Ordering::Relaxed);
         let feed = Arc::new(Feed::new(subscription, from, Arc::clone(self)));
         state.feeds.insert(subscription, Arc::clone(&feed));
-        if let Some(session) = session {
+        // A guest must not be able to pause the owner's command.
+        if let Some(session) = session.filter(|_| !pause_command) {
             state.shared.insert(session.to_owned(), Arc::clone(&feed));
         }
         drop(state);
@@ -329,7 +330,7 @@ impl Link {
         let feeds: Vec<_> = state.feeds.drain().collect();
         drop(state);
         for (_, feed) in feeds {
-            feed.finish(Err(why.clone()));
+            feed.link_ended(why.clone());
         }
         self.outbox.lock().take();
         self.down.cancel();

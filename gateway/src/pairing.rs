@@ -131,6 +131,11 @@ impl Pairing {
         Ok(request.clone())
     }
 
+    /// Drops the request of a key that was paired another way.
+    pub fn forget(&mut self, key: &Fingerprint) {
+        self.requests.remove(key);
+    }
+
     fn find(&mut self, request_id: &str, now: UnixMs) -> Result<Fingerprint, Fault> {
         self.expire(now);
         self.requests

@@ -135,6 +135,10 @@ impl Registry {
     /// Adds a node or brings a removed one back; durable when it returns.
     pub fn pair(&self, id: Fingerprint, name: &str, facts: &pb::HostFacts, now: UnixMs) -> Result<(), Fault> {
         let mut inner = self.inner.write();
+        if inner.nodes.get(&id).is_some_and(|entry| !entry.record.removed) {
+            // Already there, perhaps connected: a second yes changes nothing.
+            return Ok(());
+        }
         let record = NodeRecord {
             id,
             display_name: clean_name(name, &id),

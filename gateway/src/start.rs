@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use fault::{ErrorCode, Fault};
 use identity::Fingerprint;
+use prost::Message as _;
 use proto::v1::{self as pb, reply::Answer, request::Command};
 
 use crate::feed::FeedReader;
 use crate::follow::OnClose;
 use crate::gateway::Gateway;
+use crate::kills;
 use crate::node_link::{Link, Unanswered};
 
 /// Limit of a run that names none (`runtime.md` §12).
@@ -19,6 +21,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// A link lost while a run was on its way may come back within this time; the
 /// run id then finds the session, or starts it once.
 const RETRY_WITHIN: Duration = Duration::from_secs(30);
+/// Largest run that is passed on: above what a system takes (2 MiB), so that
+/// the node's own answer is heard, and below what a link carries.
+const RUN_MAX: usize = 3 * 1024 * 1024;
 /// Answer to a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -77,55 +82,79 @@ pub(crate) fn route(
         session_key: request.session_key,
         subscribe: None,
     };
+    if run.encoded_len() > RUN_MAX {
+        return Err(Fault::new(
+            ErrorCode::CommandTooLong,
+            format!("the command takes {} bytes, more than any system would", run.encoded_len()),
+        )
+        .hint("send the data as input (`--stdin`) or write it to a file first"));
+    }
     Ok((link, run))
 }
 
 /// Starts a session, exactly once, and reads it from its first byte.
 pub(crate) async fn start(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     request: pb::ExecRequest,
     on_close: OnClose,
 ) -> Result<Started, Fault> {
     let (mut link, run) = route(gateway, request)?;
     let until = Instant::now() + START_TIMEOUT + RETRY_WITHIN;
+    // Once an attempt went unanswered, no later answer proves that nothing ran.
+    let mut may_run = false;
     loop {
-        match dispatch(&link, run.clone(), on_close).await {
-            Ok(started) => return Ok(started),
-            Err(Unanswered::Refused(fault)) => return Err(fault),
-            Err(Unanswered::NotSent(fault)) => {
-                return Err(Fault::new(
-                    ErrorCode::NotDispatched,
-                    format!("the command was not sent: {}", fault.message),
-                )
-                .hint("nothing ran; it is safe to try again"));
-            }
-            Err(Unanswered::Lost(fault)) => {
-                tracing::info!(node = %link.node, run = run.run_id, %fault, "run unanswered, waiting for the node");
-                let left = until.saturating_duration_since(Instant::now()).min(RETRY_WITHIN);
-                let back = match fault.code {
-                    // It did answer, with nothing that can be understood.
-                    ErrorCode::Internal => Err(fault),
-                    _ if left.is_zero() => Err(fault),
-                    _ => comes_back(gateway, &link.node, left).await,
-                };
-                link = back.map_err(|why| {
-                    if on_close == OnClose::Kill {
-                        gateway.owe_kill(link.node, run.run_id.clone());
-                    }
-                    Fault::new(
-                        ErrorCode::OutcomeUnknown,
-                        format!(
-                            "run {} may have started on {}: {}",
-                            run.run_id,
-                            gateway.registry.name(&link.node),
-                            why.message
-                        ),
+        let (node, why) = (
+            link.node,
+            match dispatch(&link, run.clone(), on_close).await {
+                Ok(started) => return Ok(started),
+                Err(Unanswered::Refused(fault)) if !may_run => return Err(fault),
+                Err(Unanswered::NotSent(fault)) if !may_run => {
+                    return Err(Fault::new(
+                        ErrorCode::NotDispatched,
+                        format!("the command was not sent: {}", fault.message),
                     )
-                    .hint("check before you repeat it; `gateway sessions` lists it once the node is back")
-                })?;
-            }
+                    .hint("nothing ran; it is safe to try again"));
+                }
+                Err(Unanswered::Refused(fault)) => {
+                    return Err(unknown(gateway, &link.node, &run, on_close, &fault));
+                }
+                Err(Unanswered::NotSent(fault) | Unanswered::Lost(fault)) => fault,
+            },
+        );
+        may_run = true;
+        tracing::info!(node = %node, run = run.run_id, %why, "run unanswered, waiting for the node");
+        let left = until.saturating_duration_since(Instant::now()).min(RETRY_WITHIN);
+        // An answer that cannot be understood will not get better.
+        if left.is_zero() || why.code == ErrorCode::Internal {
+            return Err(unknown(gateway, &node, &run, on_close, &why));
         }
+        link = match comes_back(gateway, &node, left).await {
+            Ok(link) => link,
+            // The caller finds the next gateway, and the same run id there.
+            Err(fault) if fault.code == ErrorCode::Draining => return Err(fault),
+            Err(fault) => return Err(unknown(gateway, &node, &run, on_close, &fault)),
+        };
     }
+}
+
+/// Nobody knows whether the run started. One whose caller waited for it is
+/// ended should it turn up.
+fn unknown(
+    gateway: &Arc<Gateway>,
+    node: &Fingerprint,
+    run: &pb::RunRequest,
+    on_close: OnClose,
+    why: &Fault,
+) -> Fault {
+    if on_close == OnClose::Kill {
+        kills::kill(gateway, *node, run.run_id.clone());
+    }
+    let name = gateway.registry.name(node);
+    Fault::new(
+        ErrorCode::OutcomeUnknown,
+        format!("run {} may have started on {name}: {}", run.run_id, why.message),
+    )
+    .hint("check before you repeat it; `gateway sessions` lists it once the node is back")
 }
 
 async fn dispatch(
@@ -166,6 +195,12 @@ pub(crate) async fn attach(
     on_close: OnClose,
 ) -> Result<Started, Fault> {
     let (link, session) = find_session(gateway, &request.session, &request.node).await?;
+    if request.from_offset > session.end_offset {
+        return Err(Fault::new(
+            ErrorCode::InvalidRequest,
+            format!("session {} has {} bytes so far", session.session_id, session.end_offset),
+        ));
+    }
     let reader = link.read(&session.session_id, request.from_offset, on_close == OnClose::Kill)?;
     Ok(Started { link, session, reader, existing: true, workdir: String::new() })
 }
@@ -193,7 +228,7 @@ pub(crate) async fn find_session(
                     let found = (Arc::clone(&link), session);
                     if found.1.session_id == reference || found.1.run_id == reference {
                         exact.push(found);
-                    } else if !reference.is_empty() && found.1.session_id.starts_with(reference) {
+                    } else if is_prefix(reference, &found.1.session_id) {
                         prefixed.push(found);
                     }
                 }
@@ -229,6 +264,13 @@ pub(crate) async fn find_session(
             .hint("sessions go on there; try again when the node is back")
         }
     })
+}
+
+/// Whether a person may mean `id` by its beginning. `calm-reef` is a whole id
+/// and never short for `calm-reef-2`.
+fn is_prefix(reference: &str, id: &str) -> bool {
+    !reference.is_empty()
+        && id.strip_prefix(reference).is_some_and(|rest| !(reference.contains('-') && rest.starts_with('-')))
 }
 
 /// Asks several nodes at once.

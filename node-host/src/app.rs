@@ -13,12 +13,12 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::approvals::Approvals;
+use crate::approvals::{Approvals, RemoteApprovals};
 use crate::enforce::Door;
 use crate::enrol::{Enrolment, enrol};
 use crate::facts;
 use crate::keys::{self, Paired};
-use crate::link::{self, Inputs};
+use crate::link::{self, Removed};
 use crate::node::Node;
 use crate::process::{Launcher, LauncherHandle};
 use crate::sessions::{Limits, Sessions};
@@ -38,6 +38,8 @@ pub struct Settings {
     pub display_name: Option<String>,
     /// Variables that reach commands though they look like secrets.
     pub pass_env: Vec<String>,
+    /// Whether the gateway may replace this machine's approvals document.
+    pub remote_approvals: RemoteApprovals,
 }
 
 /// Runs until stopped. Call it first in `main`: the launcher must be forked
@@ -98,16 +100,12 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
         .unwrap_or_else(facts::hostname);
     let default_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let pass = PassList::new(&settings.pass_env);
-    let approvals = Approvals::new(state.approvals());
+    let approvals = Approvals::new(state.approvals(), settings.remote_approvals);
     let sessions = Sessions::open(state.sessions(), launcher, Limits::default()).await.map_err(|e| {
         Fault::new(ErrorCode::StoreUnreadable, format!("the sessions of this node cannot be read: {e}"))
     })?;
-    let node = Arc::new(Node {
-        door: Door::new(approvals, std::env::vars_os(), &pass, default_dir, name.clone()),
-        display_name: name,
-        sessions,
-        inputs: Inputs::default(),
-    });
+    let door = Door::new(approvals, std::env::vars_os(), &pass, default_dir, name.clone());
+    let node = Arc::new(Node::new(name, door, sessions));
 
     let stopping = CancellationToken::new();
     let code = stop_on_signal(stopping.clone())?;
@@ -118,17 +116,21 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
             let known = keys::KnownGateway { address: wanted.address.clone(), ..known.clone() };
             Paired::load(&state, &known, &key)
         });
-    let mut paired = match on_disk {
-        Some(paired) => paired,
-        None => match enrol(&node, &state, &key, &wanted, &stopping).await? {
-            Some(paired) => {
-                announce_policy(&node);
-                paired
+    if let Some(mut paired) = on_disk {
+        match link::keep(&node, &mut paired, &stopping).await {
+            Ok(()) => return Ok(ExitCode::from(*code.lock())),
+            // The certificate was one of a pairing that had ended before: the invite is for a new one. A node that is
+            // removed while it serves is gone, whatever invite it came with.
+            Err(Removed::BeforeWelcome(fault)) if settings.pair.is_some() => {
+                tracing::info!(%fault, "the stored pairing has ended, redeeming the invite");
             }
-            None => return Ok(ExitCode::from(*code.lock())),
-        },
-    };
-    link::keep(&node, &mut paired, &stopping).await?;
+            Err(removed) => return Err(removed.into_fault()),
+        }
+    }
+    if let Some(mut paired) = enrol(&node, &state, &key, &wanted, &stopping).await? {
+        announce_policy(&node);
+        link::keep(&node, &mut paired, &stopping).await.map_err(Removed::into_fault)?;
+    }
     Ok(ExitCode::from(*code.lock()))
 }
 

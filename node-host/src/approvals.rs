@@ -12,18 +12,30 @@ use parking_lot::Mutex;
 use policy::{ApprovalsDocument, HostPolicy, MAX_DOCUMENT_BYTES, check_base_hash, hash_of};
 use proto::v1 as pb;
 
+/// Whether the gateway may replace the document. The node decides what runs on it, so only a person at this machine
+/// can say yes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RemoteApprovals {
+    /// It may not.
+    #[default]
+    Refused,
+    /// It may: `--remote-approvals`.
+    Accepted,
+}
+
 /// The document of one state directory.
 #[derive(Debug)]
 pub struct Approvals {
     path: PathBuf,
+    remote: RemoteApprovals,
     /// Held from the comparison to the swap.
     writing: Mutex<()>,
 }
 
 impl Approvals {
     /// The document at `path`; it need not exist.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, writing: Mutex::default() }
+    pub fn new(path: PathBuf, remote: RemoteApprovals) -> Self {
+        Self { path, remote, writing: Mutex::default() }
     }
 
     /// Where it lies.
@@ -53,6 +65,16 @@ impl Approvals {
 
     /// The answer to `system.execApprovals.set`.
     pub fn replace(&self, file: &str, base_hash: &str) -> Result<pb::ApprovalsDocument, Fault> {
+        match self.remote {
+            RemoteApprovals::Accepted => {}
+            RemoteApprovals::Refused => {
+                return Err(Fault::new(
+                    ErrorCode::PermissionDenied,
+                    "this node does not take its policy from the gateway",
+                )
+                .hint("edit exec-approvals.json there, or start node-host with --remote-approvals"));
+            }
+        }
         let update = ApprovalsDocument::parse_update(file).map_err(|e| {
             Fault::new(ErrorCode::InvalidRequest, format!("the approvals document was refused: {e}"))
         })?;
@@ -112,4 +134,31 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gateway_replaces_it_only_where_this_machine_agreed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("exec-approvals.json");
+        let deny = r#"{"version":1,"defaults":{"security":"deny"}}"#;
+        let refused = Approvals::new(path.clone(), RemoteApprovals::Refused);
+        let base = refused.show().unwrap().hash;
+        let fault = refused.replace(deny, &base).unwrap_err();
+        assert_eq!(
+            fault,
+            Fault::new(ErrorCode::PermissionDenied, "this node does not take its policy from the gateway")
+                .hint("edit exec-approvals.json there, or start node-host with --remote-approvals")
+        );
+        assert!(!path.exists());
+        let accepted = Approvals::new(path.clone(), RemoteApprovals::Accepted);
+        let document = accepted.replace(deny, &base).unwrap();
+        assert!(path.exists());
+        // Reading needs no agreement.
+        assert_eq!(refused.show().unwrap(), document);
+        assert_eq!(accepted.replace(deny, &base).unwrap_err().code, ErrorCode::ApprovalsConflict);
+    }
 }

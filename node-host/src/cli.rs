@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use identity::{Fingerprint, PairLink};
 
 use crate::app::{self, Settings};
+use crate::approvals::RemoteApprovals;
 
 /// Runs commands of a paired gateway on this machine, as far as this machine's
 /// own policy allows.
@@ -44,6 +45,9 @@ pub struct RunArgs {
     /// Let this variable of the service reach commands though its name looks like a secret.
     #[arg(long, value_name = "NAME")]
     pass_env: Vec<String>,
+    /// Let the gateway replace this machine's exec-approvals.json, which says what may run here.
+    #[arg(long)]
+    remote_approvals: bool,
 }
 
 impl RunArgs {
@@ -56,6 +60,11 @@ impl RunArgs {
             pair: self.pair,
             display_name: self.display_name,
             pass_env: self.pass_env,
+            remote_approvals: if self.remote_approvals {
+                RemoteApprovals::Accepted
+            } else {
+                RemoteApprovals::Refused
+            },
         })
     }
 }

@@ -51,6 +51,35 @@ pub(crate) fn exit(exit: &Exit) -> pb::Exit {
     }
 }
 
+/// Sessions that are listed in full. With more, texts are cut, so that the longest list is far below the 4 MiB of a
+/// frame.
+const FULL_LIST_MAX: usize = 400;
+/// The longest text in a long list, in characters.
+const LISTED_TEXT_MAX: usize = 64;
+
+/// A list of sessions, as messages of one frame.
+pub(crate) fn sessions(list: &[SessionInfo]) -> Vec<pb::SessionInfo> {
+    let mut messages: Vec<_> = list.iter().map(session).collect();
+    if messages.len() > FULL_LIST_MAX {
+        for message in &mut messages {
+            cut(&mut message.label);
+            if let Some(pb::Exit { how, note, .. }) = &mut message.exit {
+                cut(note);
+                if let Some(pb::exit::How::CouldNotStart(failure)) = how {
+                    cut(&mut failure.detail);
+                }
+            }
+        }
+    }
+    messages
+}
+
+fn cut(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(LISTED_TEXT_MAX) {
+        text.replace_range(at.., "…");
+    }
+}
+
 /// A session, as a message.
 pub(crate) fn session(info: &SessionInfo) -> pb::SessionInfo {
     pb::SessionInfo {

@@ -1,10 +1,11 @@
 //! The node's door: may this run, and what exactly is launched?
 //!
-//! [`Door::admit`] is the only maker of a [`Permit`], and a permit is the only
+//! [`Door::decide`] is the only maker of a [`Permit`], and a permit is the only
 //! thing that starts a session. It trusts no field that the gateway sets: all
 //! checks of the gateway are made again here, and the policy in force is the
 //! stricter of what was asked for and this machine's own document.
 
+mod asked;
 mod command;
 mod workdir;
 
@@ -12,18 +13,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fault::{ErrorCode, Fault};
-use policy::{
-    DenialKind, EffectivePolicy, PassList, Requested, Verdict, check_overrides, clean_inherited, judge,
-};
+use parking_lot::RwLock;
+use policy::{DenialKind, EffectivePolicy, PassList, Verdict, clean_inherited, judge};
 use proto::v1 as pb;
 use session::RunId;
-use sha2::{Digest as _, Sha256};
 
 use crate::approvals::Approvals;
-use crate::process::{EnvVar, Mode, Stdin};
+use crate::process::{EnvVar, Mode};
 use crate::sessions::StartRequest;
+
+pub use asked::Asked;
 
 /// Time between TERM and KILL. Short enough that a kill or a deadline leaves
 /// nothing alive after two seconds.
@@ -38,8 +40,8 @@ pub struct Door {
     home: Option<PathBuf>,
     /// Where commands run that name no directory.
     default_dir: PathBuf,
-    /// For texts about this node.
-    name: String,
+    /// For texts about this node: what the gateway calls it, once that is known.
+    name: RwLock<Arc<str>>,
 }
 
 /// A command that may run, once.
@@ -83,7 +85,12 @@ impl Door {
     ) -> Self {
         let base_env: BTreeMap<_, _> = clean_inherited(environment, pass).into_iter().collect();
         let home = base_env.get(&OsString::from("HOME")).map(PathBuf::from);
-        Self { approvals, base_env, home, default_dir, name }
+        Self { approvals, base_env, home, default_dir, name: RwLock::new(name.into()) }
+    }
+
+    /// From now on texts call this node so.
+    pub fn call_it(&self, name: &str) {
+        *self.name.write() = name.into();
     }
 
     /// The document of this machine.
@@ -96,21 +103,15 @@ impl Door {
         self.base_env.get(&OsString::from("PATH")).cloned().unwrap_or_default()
     }
 
-    /// Decides, and if it may run says exactly what runs.
-    pub fn admit(&self, run: &pb::RunRequest) -> Result<Permit, Fault> {
-        let run_id = RunId::parse(&run.run_id).map_err(|e| invalid(format!("run id: {e}")))?;
-        let command = command::parse(run.invocation.as_ref())?;
-        let requested = requested(run)?;
-        let overrides =
-            check_overrides(run.env.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|rejected| {
-                Fault::new(ErrorCode::EnvRejected, format!("SYSTEM_RUN_DENIED: {rejected}"))
-                    .hint("leave these variables out; the node's own values are used")
-            })?;
-        let mode = mode(run)?;
-        let deadline_ms = deadline(run.deadline.as_ref())?;
-
-        let agent = (!run.agent_id.is_empty()).then_some(run.agent_id.as_str());
-        let effective = EffectivePolicy::combine(requested, &self.approvals.policy(agent)?);
+    /// Decides, and if it may run says exactly what runs. The fields of the request count as checked, the policy and
+    /// the machine are looked at now.
+    ///
+    /// # Errors
+    /// When the policy refuses, the working directory is of no use, or the system could not take the command.
+    pub fn decide(&self, asked: Asked) -> Result<Permit, Fault> {
+        let Asked { run_id, command, requested, overrides, mode, deadline_ms, agent, workdir, input_digest } =
+            asked;
+        let effective = EffectivePolicy::combine(requested, &self.approvals.policy(agent.as_deref())?);
         if let Verdict::Denied(denial) = judge(&effective) {
             tracing::info!(rule = denial.rule_id, run = %run_id, "run denied");
             let code = match denial.kind {
@@ -120,10 +121,9 @@ impl Door {
             return Err(Fault::new(code, denial.message).hint(denial.hint));
         }
 
-        let cwd = self.workdir(&run.workdir)?;
+        let cwd = self.workdir(&workdir)?;
         let env = self.environment(&overrides, &cwd, &mode, &run_id);
         command::check_size(&command.argv, &env)?;
-        let input_digest = digest(run);
         let label = command.text.chars().take(512).collect();
         Ok(Permit {
             request: StartRequest {
@@ -142,8 +142,17 @@ impl Door {
         })
     }
 
+    /// Reads a request and decides.
+    ///
+    /// # Errors
+    /// See [`Asked::read`] and [`Door::decide`].
+    pub fn admit(&self, run: &pb::RunRequest) -> Result<Permit, Fault> {
+        self.decide(Asked::read(run)?)
+    }
+
     fn workdir(&self, given: &str) -> Result<PathBuf, Fault> {
-        workdir::resolve(given, &self.default_dir, self.home.as_deref(), &self.name)
+        let name = Arc::clone(&self.name.read());
+        workdir::resolve(given, &self.default_dir, self.home.as_deref(), &name)
     }
 
     /// The cleaned environment of this service, what the caller set, and our
@@ -173,88 +182,6 @@ impl Door {
         }
         env.into_iter().map(|(key, value)| (key.into_vec(), value.into_vec())).collect()
     }
-}
-
-fn requested(run: &pb::RunRequest) -> Result<Requested, Fault> {
-    let security = match run.security() {
-        pb::Security::Deny => policy::Security::Deny,
-        pb::Security::Allowlist => policy::Security::Allowlist,
-        pb::Security::Full => policy::Security::Full,
-        pb::Security::Unspecified => return Err(invalid("the request names no known security")),
-    };
-    let ask = match run.ask() {
-        pb::Ask::Off => policy::Ask::Off,
-        pb::Ask::OnMiss => policy::Ask::OnMiss,
-        pb::Ask::Always => policy::Ask::Always,
-        pb::Ask::Unspecified => return Err(invalid("the request names no known ask")),
-    };
-    Ok(Requested { security, ask })
-}
-
-fn mode(run: &pb::RunRequest) -> Result<Mode, Fault> {
-    match (&run.terminal, run.stdin()) {
-        (Some(size), pb::Stdin::Open) => {
-            let cells = |n: u32| u16::try_from(n).ok().filter(|n| *n > 0);
-            match (cells(size.columns), cells(size.rows)) {
-                (Some(cols), Some(rows)) => Ok(Mode::Terminal { cols, rows }),
-                _ => Err(invalid("a terminal has 1 to 65535 columns and rows")),
-            }
-        }
-        (Some(_), _) => Err(invalid("a terminal's input is always open")),
-        (None, pb::Stdin::Open) => Ok(Mode::Pipes { stdin: Stdin::Open }),
-        (None, pb::Stdin::Closed) => Ok(Mode::Pipes { stdin: Stdin::Null }),
-        (None, pb::Stdin::Unspecified) => Err(invalid("the request does not say what standard input is")),
-    }
-}
-
-fn deadline(deadline: Option<&pb::Deadline>) -> Result<Option<u64>, Fault> {
-    match deadline.and_then(|d| d.limit) {
-        Some(pb::deadline::Limit::TimeoutMs(ms)) if ms > 0 => Ok(Some(ms)),
-        Some(pb::deadline::Limit::None(true)) => Ok(None),
-        Some(_) | None => Err(invalid("the request names no deadline (none is said with `none`)")),
-    }
-}
-
-/// Digest of everything that the caller chose, for the receipt: the same run
-/// id with other input is refused.
-fn digest(run: &pb::RunRequest) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    match run.invocation.as_ref().and_then(|i| i.form.as_ref()) {
-        Some(pb::invocation::Form::Shell(text)) => {
-            field(b"shell");
-            field(text.as_bytes());
-        }
-        Some(pb::invocation::Form::Argv(argv)) => {
-            field(b"argv");
-            field(&(argv.words.len() as u64).to_le_bytes());
-            for word in &argv.words {
-                field(word.as_bytes());
-            }
-        }
-        None => field(b"none"),
-    }
-    field(run.workdir.as_bytes());
-    let sorted: BTreeMap<_, _> = run.env.iter().collect();
-    field(&(sorted.len() as u64).to_le_bytes());
-    for (key, value) in sorted {
-        field(key.as_bytes());
-        field(value.as_bytes());
-    }
-    field(&run.stdin.to_le_bytes());
-    let size = run.terminal.unwrap_or_default();
-    field(&size.columns.to_le_bytes());
-    field(&size.rows.to_le_bytes());
-    match run.deadline.as_ref().and_then(|d| d.limit) {
-        Some(pb::deadline::Limit::TimeoutMs(ms)) => field(&ms.to_le_bytes()),
-        Some(pb::deadline::Limit::None(_)) | None => field(b"none"),
-    }
-    field(run.agent_id.as_bytes());
-    field(run.session_key.as_bytes());
-    hash.finalize().into()
 }
 
 /// The wire's word.

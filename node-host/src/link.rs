@@ -3,6 +3,7 @@
 //!
 //! Sessions do not depend on it: they go on while it is down.
 
+mod absent;
 mod feeds;
 mod inputs;
 mod requests;
@@ -22,16 +23,20 @@ use crate::keys::Paired;
 use crate::node::Node;
 use crate::{convert, facts};
 
+pub(crate) use absent::Absent;
 pub(crate) use inputs::Inputs;
 
 /// The gateway answers a hello at once.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+/// A link that held for this long starts the back-off over.
+const STABLE_AFTER: Duration = Duration::from_secs(5);
 /// After being replaced by another process of the same identity.
 const REPLACED_PAUSE: Duration = Duration::from_secs(30);
 /// What a stopping node host tells the gateway.
 const COME_BACK_IN_MS: u64 = 2000;
-/// Largest frame that is taken.
-const FRAME_MAX: usize = 4 * 1024 * 1024;
+/// Largest frame that is taken: more than the gateway takes from a caller and
+/// passes on.
+const FRAME_MAX: usize = 8 * 1024 * 1024;
 /// A renewal that failed is tried again after this.
 const RENEW_RETRY: Duration = Duration::from_secs(10);
 
@@ -53,31 +58,54 @@ enum End {
     Removed(Fault),
 }
 
+/// The gateway does not know this node any more, and its certificate was forgotten.
+#[derive(Debug)]
+pub(crate) enum Removed {
+    /// It was so at the first word.
+    BeforeWelcome(Fault),
+    /// It had welcomed this node with this pairing.
+    AfterWelcome(Fault),
+}
+
+impl Removed {
+    /// For the person at the terminal.
+    pub(crate) fn into_fault(self) -> Fault {
+        match self {
+            Removed::BeforeWelcome(fault) | Removed::AfterWelcome(fault) => fault,
+        }
+    }
+}
+
+/// How the links of one pairing went so far.
+#[derive(Debug, Default)]
+struct Course {
+    backoff: Backoff,
+    welcomes: u64,
+}
+
 /// Keeps a link up until the node host stops (`Ok`) or is no longer welcome.
 pub(crate) async fn keep(
     node: &Arc<Node>,
     paired: &mut Paired,
     stopping: &CancellationToken,
-) -> Result<(), Fault> {
-    let mut backoff = Backoff::default();
+) -> Result<(), Removed> {
+    let mut course = Course::default();
     loop {
-        let end = tokio::select! {
-            end = once(node, paired, &mut backoff, stopping) => end,
-            () = stopping.cancelled() => End::Stopping,
-        };
+        let end = once(node, paired, &mut course, stopping).await;
         let pause = match end {
             End::Stopping => return Ok(()),
-            End::Removed(fault) => return Err(fault),
+            End::Removed(fault) if course.welcomes == 0 => return Err(Removed::BeforeWelcome(fault)),
+            End::Removed(fault) => return Err(Removed::AfterWelcome(fault)),
             End::Replaced => {
                 tracing::warn!("another node host with this identity took over the link");
                 REPLACED_PAUSE
             }
             End::Draining(pause) => {
                 tracing::info!(?pause, "the gateway is restarting");
-                pause.min(REPLACED_PAUSE) + backoff.next(random())
+                pause.min(REPLACED_PAUSE) + course.backoff.next(random())
             }
             End::Broken(fault) => {
-                let pause = backoff.next(random());
+                let pause = course.backoff.next(random());
                 tracing::warn!(%fault, hint = fault.hint, ?pause, "no link to the gateway, trying again");
                 pause
             }
@@ -93,25 +121,45 @@ pub(crate) async fn keep(
 async fn once(
     node: &Arc<Node>,
     paired: &mut Paired,
-    backoff: &mut Backoff,
+    course: &mut Course,
     stopping: &CancellationToken,
 ) -> End {
-    let connected = match connect(node, paired).await {
-        Ok(connected) => connected,
-        Err(fault) => return explain(paired, fault).await,
+    let connected = async {
+        match connect(node, paired).await {
+            Ok(connected) => Ok(connected),
+            Err(fault) => Err(explain(paired, fault).await),
+        }
     };
-    let (outbox, frames, welcome) = connected;
-    backoff.reset();
+    let connected = tokio::select! {
+        connected = connected => connected,
+        () = stopping.cancelled() => return End::Stopping,
+    };
+    let (outbox, frames, welcome) = match connected {
+        Ok(connected) => connected,
+        Err(end) => return end,
+    };
+    let since = tokio::time::Instant::now();
+    course.welcomes += 1;
+    if !welcome.display_name.is_empty() {
+        node.door.call_it(&welcome.display_name);
+    }
     tracing::info!(gateway = paired.address, name = welcome.display_name, "connected");
     node.announce(&format!(
         "node-host: connected to {} as {} ({})",
         paired.address,
         welcome.display_name,
-        &welcome.node_id[..welcome.node_id.len().min(12)]
+        welcome.node_id.get(..12).unwrap_or(&welcome.node_id)
     ));
     let end = serve(node, paired, outbox, frames, &welcome, stopping).await;
+    // A link that breaks as soon as it is up is no reason to hurry.
+    if since.elapsed() >= STABLE_AFTER {
+        course.backoff.reset();
+    }
     match end {
-        End::Broken(fault) => explain(paired, fault).await,
+        End::Broken(fault) => tokio::select! {
+            end = explain(paired, fault) => end,
+            () = stopping.cancelled() => End::Stopping,
+        },
         other => other,
     }
 }
@@ -128,7 +176,7 @@ async fn connect(node: &Node, paired: &Paired) -> Result<Connected, Fault> {
         display_name: node.display_name.clone(),
         facts: Some(facts::host_facts(&node.door.path_env())),
         commands: facts::COMMANDS.map(str::to_owned).to_vec(),
-        inventory: node.sessions.list().iter().map(convert::session).collect(),
+        inventory: convert::sessions(&node.sessions.list()),
         clock_unix_ms: facts::clock_unix_ms(),
         security: node.default_policy().0.into(),
         ask: node.default_policy().1.into(),
@@ -261,7 +309,7 @@ fn lost(status: &Status) -> Fault {
 }
 
 fn until(unix_ms: i64) -> Duration {
-    Duration::from_millis(u64::try_from(unix_ms - facts::clock_unix_ms()).unwrap_or(0))
+    Duration::from_millis(u64::try_from(unix_ms.saturating_sub(facts::clock_unix_ms())).unwrap_or(0))
 }
 
 pub(crate) fn random() -> u64 {

@@ -142,6 +142,12 @@ impl FakeLink {
         crate::block_on(async { tokio::time::timeout(PATIENCE, asked).await.expect("an answer in time") })
     }
 
+    /// The next frame of the node, unless its stream is over.
+    pub fn next_frame(&mut self) -> Option<node_frame::Frame> {
+        let next = async { self.from_node.message().await.ok().flatten().and_then(|frame| frame.frame) };
+        crate::block_on(async { tokio::time::timeout(PATIENCE, next).await.expect("a frame in time") })
+    }
+
     /// Asks for a run: the session, or the refusal.
     pub fn run(&mut self, run: pb::RunRequest) -> Result<pb::RunStarted, pb::Fault> {
         match self.ask(Command::Run(run)) {

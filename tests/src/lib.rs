@@ -27,7 +27,7 @@ pub use node::{Node, NodeOptions, RunAs};
 pub use pattern::pattern;
 pub use programs::{Ended, Program, Sig, helper};
 pub use proxy::{Cut, Direction, FaultProxy};
-pub use raw_node::RawNode;
+pub use raw_node::{RawLink, RawNode};
 
 /// Runs a future to its end on the runtime that all stories share.
 pub fn block_on<F: Future>(future: F) -> F::Output {

@@ -22,6 +22,13 @@ pub enum RunAs {
     Plain,
 }
 
+impl RunAs {
+    /// A user that the permissions of files hold for, whoever runs the stories.
+    pub fn plain() -> Self {
+        if rustix::process::geteuid().is_root() { Self::Plain } else { Self::Same }
+    }
+}
+
 /// How a node host is started.
 #[derive(Debug, Clone, Default)]
 pub struct NodeOptions {
@@ -31,6 +38,8 @@ pub struct NodeOptions {
     pub env: Vec<(String, String)>,
     /// Which user it runs as.
     pub user: RunAs,
+    /// Further arguments of `run`.
+    pub args: Vec<String>,
 }
 
 /// A node host with its state directory. Starts again with what it was given.
@@ -97,6 +106,7 @@ impl Node {
             .args(["--display-name", name])
             .arg("--state-dir")
             .arg(&dir)
+            .args(options.args)
             .envs(options.env);
         let node = Self {
             name: name.to_owned(),
@@ -176,6 +186,11 @@ impl Node {
         let line = self.wait_log("node-host: connected to ");
         let id = line.rsplit_once('(').and_then(|(_, rest)| rest.split_once(')'));
         id.map(|(id, _)| id.to_owned()).expect("an id in the line")
+    }
+
+    /// Sends it a signal and does not wait.
+    pub fn signal(&self, signal: Sig) {
+        self.running.lock().as_ref().expect("a running node").signal(signal);
     }
 
     /// Stops it with a signal.

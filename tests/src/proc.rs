@@ -52,6 +52,25 @@ pub fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).map(|dir| dir.count()).unwrap_or_default()
 }
 
+/// Bytes that wait to be read in the TCP sockets of a process.
+pub fn unread(pid: u32) -> u64 {
+    let Ok(dir) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return 0 };
+    let sockets: Vec<String> = dir
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .filter_map(|target| Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let table = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+    // sl, local, remote, state, tx:rx in hex, …, and the inode as the tenth.
+    let waiting = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (queues, inode) = (fields.get(4)?, fields.get(9)?);
+        let (_, rx) = queues.split_once(':')?;
+        sockets.iter().any(|s| s == inode).then(|| u64::from_str_radix(rx, 16).ok())?
+    };
+    table.lines().skip(1).filter_map(waiting).sum()
+}
+
 /// Processes whose first environment holds `entry`, zombies left out.
 pub fn with_environment(entry: &str) -> Vec<Process> {
     all()

@@ -79,6 +79,10 @@ pub enum Sig {
     Kill,
     /// SIGINT.
     Int,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Cont,
 }
 
 impl From<Sig> for Signal {
@@ -87,6 +91,8 @@ impl From<Sig> for Signal {
             Sig::Term => Self::TERM,
             Sig::Kill => Self::KILL,
             Sig::Int => Self::INT,
+            Sig::Stop => Self::STOP,
+            Sig::Cont => Self::CONT,
         }
     }
 }

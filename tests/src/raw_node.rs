@@ -9,8 +9,10 @@ use proto::v1::{self as pb, gateway_frame, node_frame};
 use rustls_pki_types::CertificateDer;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
 
 use crate::bed::TestBed;
+use crate::eventually::PATIENCE;
 
 /// A key that may be paired.
 #[derive(Debug, Clone)]
@@ -23,6 +25,13 @@ pub struct RawNode {
     pub key: PrivateKey,
     /// Its certificate, once it has one.
     pub certificate: Option<CertificateDer<'static>>,
+}
+
+/// An open link; dropping it ends it.
+#[derive(Debug)]
+pub struct RawLink {
+    _to_gateway: mpsc::Sender<pb::NodeFrame>,
+    answers: Streaming<pb::GatewayFrame>,
 }
 
 impl RawNode {
@@ -102,9 +111,8 @@ impl RawNode {
         ClientIdentity { cert_der, key: self.key.clone() }
     }
 
-    /// Opens a link and says hello: a welcome, or the typed refusal. The
-    /// sender keeps the link open.
-    pub async fn link(&self, hello: pb::Hello) -> Result<(pb::Welcome, mpsc::Sender<pb::NodeFrame>), Fault> {
+    /// Says hello: a welcome, or the typed refusal.
+    pub async fn link(&self, hello: pb::Hello) -> Result<(pb::Welcome, RawLink), Fault> {
         let tls = identity::client_config(self.pin, Some(&self.identity())).expect("a configuration");
         let dialled = dial(&self.address, tls).await.map_err(|e| Fault::from(&e))?;
         let (frames, stream) = mpsc::channel(4);
@@ -115,10 +123,20 @@ impl RawNode {
         let mut answers = opened.map_err(|status| Fault::from_status(&status))?.into_inner();
         let first = answers.message().await.map_err(|status| Fault::from_status(&status))?;
         match first.and_then(|frame| frame.frame) {
-            Some(gateway_frame::Frame::Welcome(welcome)) => Ok((welcome, frames)),
+            Some(gateway_frame::Frame::Welcome(welcome)) => {
+                Ok((welcome, RawLink { _to_gateway: frames, answers }))
+            }
             Some(gateway_frame::Frame::Reject(reject)) => Err(reject.fault.expect("a reason").into()),
             other => panic!("neither welcome nor reject: {other:?}"),
         }
+    }
+}
+
+impl RawLink {
+    /// The next frame of the gateway, unless the stream is over.
+    pub async fn next_frame(&mut self) -> Option<gateway_frame::Frame> {
+        let next = async { self.answers.message().await.ok().flatten().and_then(|frame| frame.frame) };
+        tokio::time::timeout(PATIENCE, next).await.expect("a frame in time")
     }
 }
 

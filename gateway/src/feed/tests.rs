@@ -108,7 +108,7 @@ async fn a_broken_feed_gives_what_it_has_first() {
     let feed = Arc::new(Feed::new(7, 10, link));
     let mut reader = feed.join(10).unwrap();
     feed.push(records(10, 20));
-    feed.finish(Err(Fault::new(ErrorCode::Disconnected, "cut")));
+    feed.link_ended(Fault::new(ErrorCode::Disconnected, "cut"));
     assert!(matches!(reader.next().await, Item::Records(_)));
     assert_eq!(reader.offset(), 20);
     assert!(matches!(reader.next().await, Item::Broken(fault) if fault.code == ErrorCode::Disconnected));

@@ -39,6 +39,13 @@ impl Service {
             Proof::SameUser => Ok(Caller::Local),
             Proof::Certificate(subject) if subject.role == CertificateRole::Operator => {
                 let operator = self.0.registry.operator(&subject.fingerprint).ok_or_else(unauthenticated)?;
+                if operator.not_after < crate::clock::now_ms() {
+                    return Err(Fault::new(
+                        ErrorCode::Unauthenticated,
+                        "this operator's certificate has expired",
+                    )
+                    .hint("`gateway operators remove` it and add it again"));
+                }
                 let has = |wanted: Role| operator.roles.contains(&(wanted as i32));
                 if has(role) || has(Role::Admin) || (role == Role::Read && !operator.roles.is_empty()) {
                     Ok(Caller::Operator(operator.name))

@@ -67,6 +67,7 @@ impl Service {
             let name =
                 if invite.display_name.is_empty() { &request.display_name } else { &invite.display_name };
             gateway.registry.pair(key, name, &facts, now)?;
+            gateway.pairing.lock().forget(&key);
             tracing::info!(node = %key, "paired by invite");
         }
 

@@ -18,7 +18,6 @@ use super::enrolment::{bounded, check_clock, check_versions};
 use crate::clock;
 use crate::node_link::Link;
 use crate::registry::HelloFacts;
-use crate::start;
 
 /// The first frame must be there by then.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,8 +25,6 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// What a stopping gateway tells its nodes.
 const COME_BACK_IN_MS: u64 = 500;
-/// Answer to a kill that is owed.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tonic::async_trait]
 impl NodeLink for Service {
@@ -111,17 +108,14 @@ impl Service {
             older.end(Fault::new(ErrorCode::LinkReplaced, "a newer link of this node took over"));
         }
         tracing::info!(node = %node, connection = link.connection, "node connected");
-        let owed = gateway.take_owed_kills(&node);
-        if !owed.is_empty() {
-            tokio::spawn(pay_kills(Arc::clone(&link), owed));
-        }
         Ok(link)
     }
 
     /// Passes frames on until the link is over; yields why.
     async fn pump(&self, link: &Arc<Link>, frames: &mut Streaming<pb::NodeFrame>) -> Fault {
         let lost = crate::node_link::link_lost;
-        let mut tick = tokio::time::interval(PING_EVERY);
+        let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + PING_EVERY, PING_EVERY);
+        link.ping();
         let mut draining = None;
         loop {
             tokio::select! {
@@ -180,26 +174,6 @@ impl Service {
         (clock::now_ms() > node.certificate_not_after_unix_ms).then(|| {
             Fault::new(ErrorCode::Unauthenticated, "the node's certificate expired and was not renewed")
         })
-    }
-}
-
-/// Kills the sessions whose callers left while their node was away.
-async fn pay_kills(link: Arc<Link>, owed: Vec<String>) {
-    let sessions = match start::sessions_of(&link).await {
-        Ok(sessions) => sessions,
-        Err(fault) => {
-            tracing::warn!(%fault, "owed kills could not be done; deadlines end these sessions");
-            return;
-        }
-    };
-    let wanted = |s: &pb::SessionInfo| {
-        s.exit.is_none() && owed.iter().any(|name| *name == s.session_id || *name == s.run_id)
-    };
-    for session in sessions.iter().filter(|s| wanted(s)) {
-        let kill = pb::KillRequest { session_id: session.session_id.clone(), grace_ms: 0 };
-        if let Err(error) = link.request(pb::request::Command::Kill(kill), KILL_TIMEOUT).await {
-            tracing::info!(fault = %error.fault(), "an owed kill did not succeed");
-        }
     }
 }
 

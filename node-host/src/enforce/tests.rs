@@ -1,6 +1,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use super::asked::digest;
 use super::*;
+use crate::approvals::RemoteApprovals;
 
 struct Fixture {
     dir: tempfile::TempDir,
@@ -11,7 +13,7 @@ fn fixture(environment: &[(&str, &str)]) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let environment = environment.iter().map(|(k, v)| (OsString::from(k), OsString::from(v)));
     let door = Door::new(
-        Approvals::new(dir.path().join("exec-approvals.json")),
+        Approvals::new(dir.path().join("exec-approvals.json"), RemoteApprovals::Refused),
         environment,
         &PassList::none(),
         dir.path().to_path_buf(),
@@ -92,6 +94,16 @@ fn the_document_of_this_machine_decides() {
     }
     std::fs::remove_file(&file).unwrap();
     assert!(f.door.admit(&shell("true")).is_ok());
+}
+
+#[test]
+fn fields_are_read_whatever_the_machine_says() {
+    let f = fixture(&[]);
+    std::fs::write(f.dir.path().join("exec-approvals.json"), "{").unwrap();
+    let run = pb::RunRequest { workdir: "/gone".into(), ..shell("true") };
+    let asked = Asked::read(&run).unwrap();
+    assert_eq!((asked.run_id().as_str(), asked.input_digest()), ("r1", &digest(&run)));
+    assert_eq!(f.door.decide(asked).unwrap_err().code, ErrorCode::ApprovalsMalformed);
 }
 
 #[test]
@@ -208,6 +220,8 @@ fn workdirs() {
         cwd("file"),
         Err((ErrorCode::WorkdirNotDirectory, "WORKDIR_NOT_DIRECTORY file on node n1".to_owned()))
     );
+    f.door.call_it("builder");
+    assert_eq!(cwd("/Users/x").unwrap_err().1, "WORKDIR_NOT_FOUND /Users/x on node builder");
     assert_eq!(cwd("file/x").unwrap_err().0, ErrorCode::WorkdirNotDirectory);
     assert_eq!(cwd("  ").unwrap_err().0, ErrorCode::InvalidRequest);
     assert_eq!(cwd("~other/x").unwrap_err().0, ErrorCode::WorkdirNotFound);

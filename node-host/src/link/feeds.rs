@@ -1,8 +1,7 @@
 //! Subscriptions: output of one session to one reader, under credit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
@@ -13,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::NodeOutbox;
 use crate::convert;
-use crate::sessions::{Hold, Read, Session, Sessions};
+use crate::node::Node;
+use crate::sessions::{Hold, Read, Session};
 
 /// Output bytes in one frame.
 const CHUNK_MAX: u64 = 64 * 1024;
 /// Subscriptions on one link.
 const FEEDS_MAX: usize = 4096;
-/// What an absent reader still needs is kept this long after its link was
-/// lost: it comes back and reads on.
-const HOLD_AFTER_LOSS: Duration = Duration::from_secs(60);
 
 /// All subscriptions of one link. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Feeds {
-    sessions: Sessions,
+    node: Arc<Node>,
     outbox: NodeOutbox,
     live: Arc<Mutex<HashMap<u64, Live>>>,
+    /// Readers that left before their run was answered, newest last.
+    left_early: Mutex<VecDeque<u64>>,
     over: CancellationToken,
 }
 
@@ -42,13 +41,19 @@ struct Live {
 }
 
 impl Feeds {
-    pub(super) fn new(sessions: Sessions, outbox: NodeOutbox) -> Self {
-        Self { sessions, outbox, live: Arc::default(), over: CancellationToken::new() }
+    pub(super) fn new(node: Arc<Node>, outbox: NodeOutbox) -> Self {
+        Self {
+            node,
+            outbox,
+            live: Arc::default(),
+            left_early: Mutex::default(),
+            over: CancellationToken::new(),
+        }
     }
 
     /// A subscription by session id.
     pub(super) fn subscribe(&self, subscribe: pb::Subscribe) {
-        let found = SessionId::parse(&subscribe.session_id).ok().and_then(|id| self.sessions.find(&id));
+        let found = SessionId::parse(&subscribe.session_id).ok().and_then(|id| self.node.sessions.find(&id));
         match found {
             Some(session) => {
                 let hold = subscribe.pause_command.then(|| session.hold(subscribe.from_offset));
@@ -67,6 +72,9 @@ impl Feeds {
     /// A subscription to a session that is at hand.
     pub(super) fn open(&self, subscribe: &pb::Subscribe, session: Session, hold: Option<Hold>) {
         let id = subscribe.subscription;
+        if self.left_early.lock().contains(&id) {
+            return;
+        }
         let mut live = self.live.lock();
         if live.len() >= FEEDS_MAX {
             drop(live);
@@ -79,19 +87,16 @@ impl Feeds {
         live.insert(id, Live { granted, hold, cancel: cancel.clone() });
         drop(live);
         let feed = Feed { id, session, from, grants, outbox: self.outbox.clone() };
-        let all = Arc::clone(&self.live);
+        let (all, node) = (Arc::clone(&self.live), Arc::clone(&self.node));
         tokio::spawn(async move {
-            tokio::select! {
-                () = feed.run() => {}
-                () = cancel.cancelled() => {}
-            }
+            let end = tokio::select! {
+                end = feed.run() => end,
+                () = cancel.cancelled() => Err(link::Closed),
+            };
             let ended = all.lock().remove(&id);
             // Lost with its link rather than ended: its reader may come back.
-            if let Some(Live { hold: Some(hold), .. }) = ended
-                && cancel.is_cancelled()
-            {
-                tokio::time::sleep(HOLD_AFTER_LOSS).await;
-                drop(hold);
+            if let (Some(Live { hold: Some(hold), .. }), Err(link::Closed)) = (ended, end) {
+                node.absent.keep(hold);
             }
         });
     }
@@ -108,8 +113,15 @@ impl Feeds {
 
     pub(super) fn unsubscribe(&self, subscription: u64) {
         let feed = self.live.lock().remove(&subscription);
-        if let Some(feed) = feed {
-            feed.cancel.cancel();
+        match feed {
+            Some(feed) => feed.cancel.cancel(),
+            None => {
+                let mut left = self.left_early.lock();
+                left.push_back(subscription);
+                if left.len() > FEEDS_MAX {
+                    left.pop_front();
+                }
+            }
         }
     }
 
@@ -136,12 +148,8 @@ struct Feed {
 }
 
 impl Feed {
-    async fn run(mut self) {
-        // An error is a closed link.
-        let _ = self.send_all().await;
-    }
-
-    async fn send_all(&mut self) -> Result<(), link::Closed> {
+    /// Sends all of it and the end. An error is a closed link.
+    async fn run(mut self) -> Result<(), link::Closed> {
         let mut progress = self.session.progress();
         let mut reader = self.session.reader(self.from);
         let mut at = self.from;

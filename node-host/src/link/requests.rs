@@ -15,8 +15,8 @@ use super::feeds::Feeds;
 use super::inputs::Writers;
 use crate::convert;
 use crate::enforce::{self, invalid};
-use crate::node::Node;
-use crate::sessions::{Hold, Session, StartError};
+use crate::node::{Begun, Node};
+use crate::sessions::{Hold, Session};
 
 /// Requests at work at one time; more than the gateway keeps open is refused.
 const REQUESTS_MAX: usize = 4096;
@@ -37,7 +37,7 @@ pub(super) struct Serving {
 
 impl Serving {
     pub(super) fn new(node: Arc<Node>, outbox: NodeOutbox) -> Self {
-        let feeds = Arc::new(Feeds::new(node.sessions.clone(), outbox.clone()));
+        let feeds = Arc::new(Feeds::new(Arc::clone(&node), outbox.clone()));
         Self {
             node,
             outbox,
@@ -118,28 +118,17 @@ impl Node {
     async fn run(&self, run: pb::RunRequest) -> (Answer, Option<Started>) {
         let answer = |outcome| Answer::Run(pb::RunReply { outcome: Some(outcome) });
         match self.start(&run).await {
-            Ok((session, hold, workdir, existing)) => {
-                let started =
-                    pb::RunStarted { session: Some(convert::session(&session.info())), existing, workdir };
+            Ok(Begun { session, hold, existing }) => {
+                let started = pb::RunStarted {
+                    session: Some(convert::session(&session.info())),
+                    existing,
+                    workdir: session.workdir().to_owned(),
+                };
                 let subscription = run.subscribe.map(|subscribe| Started { subscribe, session, hold });
                 (answer(pb::run_reply::Outcome::Started(started)), subscription)
             }
             Err(fault) => (answer(pb::run_reply::Outcome::Refused(fault.into())), None),
         }
-    }
-
-    async fn start(&self, run: &pb::RunRequest) -> Result<(Session, Option<Hold>, String, bool), Fault> {
-        let permit = self.door.admit(run)?;
-        let request = permit.into_request();
-        let workdir = request.cwd.display().to_string();
-        let existing = self.sessions.find_run(&request.run_id).is_some();
-        let started = if run.subscribe.as_ref().is_some_and(|subscribe| subscribe.pause_command) {
-            self.sessions.start_held(request).await.map(|(session, hold)| (session, Some(hold)))
-        } else {
-            self.sessions.start(request).await.map(|session| (session, None))
-        };
-        let (session, hold) = started.map_err(|error| start_fault(&error))?;
-        Ok((session, hold, workdir, existing))
     }
 
     /// Everything but `system.run`.
@@ -174,7 +163,7 @@ impl Node {
                 Answer::ApprovalsSet(pb::ApprovalsSetReply { outcome: Some(outcome) })
             }
             Command::ListSessions(_) => Answer::ListSessions(pb::ListSessionsReply {
-                sessions: self.sessions.list().iter().map(convert::session).collect(),
+                sessions: convert::sessions(&self.sessions.list()),
             }),
             Command::Resize(request) => {
                 let size = request.size.unwrap_or_default();
@@ -231,20 +220,6 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-fn start_fault(error: &StartError) -> Fault {
-    match error {
-        StartError::RunIdConflict { .. } => Fault::new(ErrorCode::RunIdConflict, error.to_string())
-            .hint("a run id belongs to one input; use a new id for another command"),
-        StartError::TooManySessions { .. } => Fault::new(ErrorCode::SessionLimit, error.to_string())
-            .hint("end some: `gateway sessions`, `gateway kill`"),
-        _ => Fault::new(ErrorCode::CouldNotStart, with_cause(error)),
-    }
-}
-
 fn control_fault(error: &(dyn std::error::Error + 'static)) -> Fault {
     Fault::new(ErrorCode::SessionEnded, error.to_string())
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -30,6 +30,9 @@ pub(crate) struct Receipt {
     /// The command for lists.
     pub(crate) label: String,
     pub(crate) mode: Mode,
+    /// Where it runs, as text. Not in journals of the first version.
+    #[serde(default)]
+    pub(crate) workdir: String,
     /// When it was asked for, in milliseconds since 1970.
     pub(crate) asked_unix_ms: u64,
 }
@@ -127,6 +130,7 @@ mod tests {
             input_digest: [3; 32],
             label: "echo\nhi".into(),
             mode: Mode::TERMINAL,
+            workdir: "/".into(),
             asked_unix_ms: 5,
         };
         create(dir.path(), receipt.clone()).unwrap();

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use portable_pty::{PtySize, native_pty_system};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, OFlags, access};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::Pid;
@@ -23,6 +23,9 @@ use crate::sys;
 
 /// The longest single argument or variable, in bytes, its end mark included (`MAX_ARG_STRLEN` of Linux).
 const ARG_MAX: usize = 128 * 1024;
+
+/// The longest explanation, in characters. It may name a program, whose name can be as long as an argument.
+const DETAIL_MAX: usize = 1000;
 
 /// What an output pipe is asked to hold, in bytes. The system may refuse; then it stays at its default of 64 KiB.
 const PIPE_SIZE: usize = 1 << 20;
@@ -40,6 +43,9 @@ pub(crate) struct Spawned {
     pub(crate) input: Option<OwnedFd>,
     /// Set for a terminal: its master, for sizes and the foreground group.
     pub(crate) terminal: Option<OwnedFd>,
+    /// Set for a terminal: the command's side of it. A command may close all of its own and open `/dev/tty` again, to ask
+    /// for a password; as long as this is open, that is no hang-up.
+    pub(crate) line: Option<OwnedFd>,
 }
 
 /// Why a command did not start.
@@ -53,7 +59,11 @@ pub(crate) struct NotStarted {
 
 impl NotStarted {
     fn new(kind: StartFailure, errno: i32, detail: impl Into<String>) -> NotStarted {
-        NotStarted { kind, errno, detail: detail.into() }
+        let mut detail = detail.into();
+        if let Some((at, _)) = detail.char_indices().nth(DETAIL_MAX) {
+            detail.replace_range(at.., "…");
+        }
+        NotStarted { kind, errno, detail }
     }
 
     fn system(kind: StartFailure, error: &io::Error, what: &str) -> NotStarted {
@@ -106,7 +116,7 @@ fn spawn_pipes(
         non_blocking(fd);
     }
     let outputs = vec![(out, StreamTag::Stdout), (err, StreamTag::Stderr)];
-    Ok(Spawned { pid, outputs, input, terminal: None })
+    Ok(Spawned { pid, outputs, input, terminal: None, line: None })
 }
 
 fn spawn_terminal(
@@ -114,32 +124,47 @@ fn spawn_terminal(
     rows: u16,
     start: impl FnOnce(&sys::Stdio<'_>) -> Result<Pid, NotStarted>,
 ) -> Result<Spawned, NotStarted> {
-    let no_terminal = |detail: String| {
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        NotStarted::new(StartFailure::Terminal, errno, format!("no terminal could be opened: {detail}"))
-    };
     let size = PtySize { cols: cols.max(1), rows: rows.max(1), pixel_width: 0, pixel_height: 0 };
-    let pair = native_pty_system().openpty(size).map_err(|error| no_terminal(error.to_string()))?;
-    let name = pair.master.tty_name().ok_or_else(|| no_terminal("it has no name".into()))?;
-    let raw = pair.master.as_raw_fd().ok_or_else(|| no_terminal("it has no descriptor".into()))?;
+    let pair = native_pty_system().openpty(size).map_err(|error| {
+        // The library gives a text only. The system's last error is the one meant, unless the way here made another.
+        let (cause, text) = (io::Error::last_os_error(), error.to_string());
+        let meant = text.contains(&format!("{cause:?}"));
+        no_terminal(&if meant { cause } else { io::Error::other(text) })
+    })?;
+    let name = pair.master.tty_name().ok_or_else(|| no_terminal(&io::Error::other("it has no name")))?;
+    let raw =
+        pair.master.as_raw_fd().ok_or_else(|| no_terminal(&io::Error::other("it has no descriptor")))?;
+    // The command opens it by name while it starts, where a failure would look like one of the program.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let line = rustix::fs::open(&name, flags, rustix::fs::Mode::empty())
+        .map_err(|error| no_terminal(&error.into()))?;
     // Our own descriptors of the master: the pair's writer types bytes when it is dropped and is never taken.
-    let copy = || {
-        sys::duplicate(raw).map_err(|error| {
-            NotStarted::system(StartFailure::Terminal, &error, "no terminal could be opened")
-        })
-    };
+    let copy = || sys::duplicate(raw).map_err(|error| no_terminal(&error));
     let (reader, writer, control) = (copy()?, copy()?, copy()?);
     let name = terminated(name.as_os_str().as_bytes())?;
     let pid = start(&sys::Stdio::Terminal(&name))?;
     non_blocking(&reader);
-    // The slave was open until here, so that the master never saw the terminal without anybody on it.
-    drop(pair);
     Ok(Spawned {
         pid,
         outputs: vec![(reader, StreamTag::Stdout)],
         input: Some(writer),
         terminal: Some(control),
+        line: Some(line),
     })
+}
+
+/// A failure to open a terminal, with what is behind it where the system's words mislead.
+fn no_terminal(error: &io::Error) -> NotStarted {
+    let reason = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOSPC) => " (all terminals of this system are in use, see kernel.pty.max)",
+        Some(Errno::MFILE | Errno::NFILE) => " (too many files are open)",
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
+            " (/dev/ptmx or /dev/pts is missing or not mounted)"
+        }
+        Some(Errno::ACCESS | Errno::PERM) => " (/dev/ptmx or /dev/pts is closed to this user)",
+        _ => "",
+    };
+    NotStarted::system(StartFailure::Terminal, error, &format!("no terminal could be opened{reason}"))
 }
 
 /// Sets a terminal's size; its foreground group hears of it.
@@ -315,6 +340,24 @@ mod tests {
         assert_eq!(term(Some("vt100"), Mode::TERMINAL), ["TERM=vt100"]);
         assert_eq!(term(Some("dumb"), Mode::PIPES), ["TERM=dumb"]);
         assert_eq!(term(None, Mode::PIPES), [""; 0]);
+    }
+
+    #[test]
+    fn a_missing_terminal_names_its_cause() {
+        for (errno, cause) in [
+            (Errno::NOSPC, "kernel.pty.max"),
+            (Errno::NOENT, "not mounted"),
+            (Errno::MFILE, "too many files"),
+            (Errno::ACCESS, "closed to this user"),
+            (Errno::IO, "Input/output error"),
+        ] {
+            let error = no_terminal(&errno.into());
+            assert_eq!((error.kind, error.errno), (StartFailure::Terminal, errno.raw_os_error()));
+            assert!(error.detail.starts_with("no terminal could be opened"), "{error:?}");
+            assert!(error.detail.contains(cause), "{error:?}");
+        }
+        let long = NotStarted::new(StartFailure::NotFound, 2, "ü".repeat(5000));
+        assert_eq!(long.detail.chars().count(), DETAIL_MAX + 1);
     }
 
     #[test]

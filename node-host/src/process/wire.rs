@@ -104,7 +104,7 @@ pub enum ToHolder {
         /// Height in rows.
         rows: u16,
     },
-    /// Send a signal: to the foreground group of a terminal, else to the command's group.
+    /// Send a signal, 1 to 64: to the foreground group of a terminal, else to the command's group.
     Signal(i32),
     /// End the whole tree. A second one does not wait for the grace.
     Kill {

@@ -154,6 +154,20 @@ impl Session {
         &self.0.receipt.session_id
     }
 
+    /// The working directory, as text; empty for a session of an older version.
+    pub fn workdir(&self) -> &str {
+        &self.0.receipt.workdir
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.0.progress.borrow().exit.is_some()
+    }
+
+    /// When it ended, in milliseconds since 1970; none while it runs.
+    pub(super) fn ended_unix_ms(&self) -> Option<u64> {
+        self.0.progress.borrow().exit.as_ref().map(|exit| exit.ended_unix_ms)
+    }
+
     /// What lists show.
     pub fn info(&self) -> SessionInfo {
         let receipt = &self.0.receipt;

@@ -7,8 +7,10 @@ mod hold;
 mod live;
 mod pool;
 mod reader;
+mod receipts;
 mod registry;
 mod store;
+mod table;
 mod tether;
 
 pub use hold::Hold;

@@ -1,6 +1,5 @@
 //! The list of sessions: admission, idempotent starts, adoption, retention.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -16,7 +15,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::hold::Hold;
 use super::live::{Progress, Session};
 use super::pool::{Pool, PoolError};
+use super::receipts::Receipts;
 use super::store;
+use super::table::Table;
 use super::tether::{self, Tether};
 use crate::process::holder::unix_ms;
 use crate::process::journal::{self, Journal, Receipt};
@@ -40,10 +41,14 @@ const ADOPT_WAIT: Duration = Duration::from_millis(500);
 pub struct Limits {
     /// Sessions that run at one time.
     pub live_max: usize,
-    /// Finished sessions that are kept.
+    /// Finished sessions that are kept once they were there for `finished_stay` and nobody holds them.
     pub finished_max: usize,
-    /// How long a finished session is kept.
+    /// How long a finished session is kept, or longer while somebody holds it.
     pub finished_age: Duration,
+    /// How long a finished session is there in any case, for whoever lost its start or its end.
+    pub finished_stay: Duration,
+    /// Finished sessions that there are at most; this and the next bound count before all others.
+    pub finished_hard_max: usize,
     /// Bytes on disk that finished sessions may take together. The newest one stays in any case.
     pub finished_bytes: u64,
     /// Holders kept ready.
@@ -53,12 +58,14 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 256 live sessions; 50 finished ones for 30 minutes and 1 GiB; 2 spare holders.
+    /// 256 live sessions; 50 finished ones for 30 minutes, all for 2 minutes, 2000 and 1 GiB at most; 2 spare holders.
     fn default() -> Self {
         Limits {
             live_max: 256,
             finished_max: 50,
             finished_age: Duration::from_secs(1800),
+            finished_stay: Duration::from_secs(120),
+            finished_hard_max: 2000,
             finished_bytes: 1 << 30,
             spares: 2,
             log: LogLimits::default(),
@@ -109,6 +116,14 @@ pub enum StartError {
         /// The session that has it.
         session_id: SessionId,
     },
+    /// The run is over and its session was let go of.
+    #[error("run {run_id} {exit}; its output is no longer kept, and it is not run again")]
+    Forgotten {
+        /// The id.
+        run_id: RunId,
+        /// Its end.
+        exit: Box<Exit>,
+    },
     /// No more sessions for now.
     #[error("{max} sessions run on this node, which is its limit")]
     TooManySessions {
@@ -144,12 +159,6 @@ pub(super) struct Registry {
     _ends: DropGuard,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    by_id: HashMap<SessionId, Session>,
-    by_run: HashMap<RunId, SessionId>,
-}
-
 impl Sessions {
     /// Opens the directory of sessions: adopts those that run, lists those that are over, settles those whose holder
     /// died.
@@ -168,18 +177,13 @@ impl Sessions {
             }
         }
         let dir = dir.canonicalize()?;
+        let table = Mutex::new(Table::new(Receipts::open(&dir)?));
         let over = CancellationToken::new();
         let pool = Pool::start(launcher.into_async()?, limits.spares, over.clone());
-        let registry = Arc::new(Registry {
-            dir,
-            limits,
-            pool,
-            table: Mutex::default(),
-            _ends: over.clone().drop_guard(),
-            over,
-        });
+        let registry =
+            Arc::new(Registry { dir, limits, pool, table, _ends: over.clone().drop_guard(), over });
         registry.load().await?;
-        registry.on_end();
+        registry.retire();
         tokio::spawn(sweep(Arc::downgrade(&registry), registry.over.clone()));
         Ok(Sessions(registry))
     }
@@ -219,35 +223,34 @@ impl Sessions {
 
     /// The session with this name.
     pub fn find(&self, id: &SessionId) -> Option<Session> {
-        self.0.table.lock().by_id.get(id).cloned()
+        self.0.table.lock().find(id).cloned()
     }
 
     /// The session of this run.
     pub fn find_run(&self, run: &RunId) -> Option<Session> {
-        let table = self.0.table.lock();
-        table.by_run.get(run).and_then(|id| table.by_id.get(id)).cloned()
+        self.0.table.lock().find_run(run).cloned()
+    }
+
+    /// The session that a start of this run would find, if it would not start anything.
+    ///
+    /// # Errors
+    /// [`StartError::RunIdConflict`] and [`StartError::Forgotten`], as the start would.
+    pub fn find_retry(&self, run: &RunId, input_digest: &[u8; 32]) -> Result<Option<Session>, StartError> {
+        self.0.table.lock().known(run, input_digest).map(|session| session.cloned())
     }
 
     /// All sessions, oldest first.
     pub fn list(&self) -> Vec<super::SessionInfo> {
-        let mut list: Vec<_> = self.0.table.lock().by_id.values().map(Session::info).collect();
+        let mut list: Vec<_> = self.0.table.lock().sessions().map(Session::info).collect();
         list.sort_by(|a, b| (a.started_unix_ms, &a.id).cmp(&(b.started_unix_ms, &b.id)));
         list
     }
 
-    /// Removes a finished session and its output. One that runs stays.
+    /// Removes a finished session and its output; its run stays known. One that runs stays.
     pub fn forget(&self, id: &SessionId) {
-        let mut table = self.0.table.lock();
-        if table.by_id.get(id).is_some_and(is_over) {
-            let gone = table.remove(id);
-            drop(table);
-            remove_dirs(gone.into_iter().collect());
-        }
+        let gone = self.0.table.lock().forget(id);
+        remove_dirs(gone.into_iter().collect());
     }
-}
-
-fn is_over(session: &Session) -> bool {
-    session.0.progress.borrow().exit.is_some()
 }
 
 enum Admitted {
@@ -255,38 +258,19 @@ enum Admitted {
     New(Session, mpsc::Receiver<ToHolder>),
 }
 
-impl Table {
-    fn insert(&mut self, session: Session) {
-        self.by_run.insert(session.0.receipt.run_id.clone(), session.id().clone());
-        self.by_id.insert(session.id().clone(), session);
-    }
-
-    fn remove(&mut self, id: &SessionId) -> Option<Session> {
-        let session = self.by_id.remove(id)?;
-        self.by_run.remove(&session.0.receipt.run_id);
-        Some(session)
-    }
-}
-
 impl Registry {
     /// Reserves name and place, so that a second call with the same run id finds the first.
     fn admit(&self, request: &StartRequest) -> Result<Admitted, StartError> {
         let mut table = self.table.lock();
-        let known = table.by_run.get(&request.run_id).and_then(|id| table.by_id.get(id));
-        if let Some(session) = known {
-            if session.0.receipt.input_digest == request.input_digest {
-                return Ok(Admitted::Known(session.clone()));
-            }
-            let (run_id, session_id) = (request.run_id.clone(), session.id().clone());
-            return Err(StartError::RunIdConflict { run_id, session_id });
+        if let Some(session) = table.known(&request.run_id, &request.input_digest)? {
+            return Ok(Admitted::Known(session.clone()));
         }
         let max = self.limits.live_max;
-        if table.by_id.values().filter(|session| !is_over(session)).count() >= max {
+        if table.live(max) >= max {
             return Err(StartError::TooManySessions { max });
         }
         let session_id = SessionId::pick(random, |name| {
-            name.parse().is_ok_and(|id: SessionId| table.by_id.contains_key(&id))
-                || self.dir.join(name).exists()
+            name.parse().is_ok_and(|id: SessionId| table.find(&id).is_some()) || self.dir.join(name).exists()
         });
         let receipt = Receipt {
             session_id,
@@ -294,6 +278,7 @@ impl Registry {
             input_digest: request.input_digest,
             label: request.label.chars().take(LABEL_MAX).collect(),
             mode: request.mode,
+            workdir: request.cwd.display().to_string(),
             asked_unix_ms: unix_ms(),
         };
         let dir = self.dir.join(receipt.session_id.as_str());
@@ -392,10 +377,13 @@ impl Registry {
             store::remove(dir);
             return;
         };
+        if self.table.lock().is_past(&receipt.run_id, &receipt.session_id) {
+            store::remove(dir);
+            return;
+        }
         let asked = receipt.asked_unix_ms;
         if let Some(exit) = exit {
-            let (session, _) = Session::new(receipt, dir.to_owned(), tether::finished(exit, started));
-            self.table.lock().insert(session);
+            self.insert_finished(receipt, dir, exit, started);
             return;
         }
         match connect_soon(dir).await {
@@ -411,11 +399,16 @@ impl Registry {
                 tokio::spawn(tether.run(self.over.clone()));
             }
             Err(_) => {
-                let exit = tether::settle(dir, asked);
-                let (session, _) = Session::new(receipt, dir.to_owned(), tether::finished(exit, started));
-                self.table.lock().insert(session);
+                self.insert_finished(receipt, dir, tether::settle(dir, asked), started);
             }
         }
+    }
+
+    fn insert_finished(&self, receipt: Receipt, dir: &Path, exit: Exit, started: Option<(i32, u64)>) {
+        let (session, _) = Session::new(receipt, dir.to_owned(), tether::finished(exit, started));
+        let mut table = self.table.lock();
+        table.insert(session.clone());
+        table.ended(&session);
     }
 
     /// Takes a holder whose session is over, for another one.
@@ -423,28 +416,18 @@ impl Registry {
         self.pool.give_back(holder);
     }
 
-    /// Drops finished sessions that are too many, too old or too large. The newest stays.
-    pub(super) fn on_end(&self) {
-        let now = unix_ms();
-        let mut finished: Vec<(u64, Session)> = {
-            let table = self.table.lock();
-            let ended = |s: &Session| s.0.progress.borrow().exit.as_ref().map(|exit| exit.ended_unix_ms);
-            table.by_id.values().filter_map(|s| ended(s).map(|at| (at, s.clone()))).collect()
-        };
-        finished.sort_by_key(|(ended, _)| std::cmp::Reverse(*ended));
-        let age = u64::try_from(self.limits.finished_age.as_millis()).unwrap_or(u64::MAX);
-        let mut bytes = 0_u64;
-        let mut gone = Vec::new();
-        for (rank, (ended, session)) in finished.into_iter().enumerate() {
-            bytes = bytes.saturating_add(session.0.disk_use());
-            let keep = rank == 0
-                || (rank < self.limits.finished_max
-                    && now.saturating_sub(ended) <= age
-                    && bytes <= self.limits.finished_bytes);
-            if !keep {
-                gone.extend(self.table.lock().remove(session.id()));
-            }
-        }
+    /// A session's task is done; the session itself may go on elsewhere.
+    pub(super) fn on_end(&self, session: &Session) {
+        // Measured before the table is locked.
+        session.0.disk_use();
+        self.table.lock().ended(session);
+        self.retire();
+    }
+
+    /// Lets go of finished sessions that are too many, too old or too large.
+    fn retire(&self) {
+        // Their runs are written down before their directories go.
+        let gone = self.table.lock().retire(&self.limits, unix_ms());
         remove_dirs(gone);
     }
 }
@@ -485,7 +468,7 @@ async fn sweep(registry: Weak<Registry>, over: CancellationToken) {
             () = over.cancelled() => return,
         }
         let Some(registry) = registry.upgrade() else { return };
-        registry.on_end();
+        registry.retire();
     }
 }
 
@@ -504,7 +487,7 @@ struct Abandoned<'a> {
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
-        self.registry.table.lock().remove(self.session.id());
+        self.registry.table.lock().abandon(self.session.id());
         store::remove(&self.session.0.dir);
         // For a second caller with the same run id, who may hold the session already.
         let now = unix_ms();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Weak;
 use std::time::Duration;
 
-use session::{ByteOffset, Ended, Exit};
+use session::{ByteOffset, Ended, Exit, SessionId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -34,11 +34,11 @@ const FLOOR_STEP: u64 = 256 * 1024;
 /// Commands that are sent in one write.
 const BATCH: usize = 16;
 
-/// How often a holder that hung up is looked for.
-const RECONNECTS: usize = 5;
-
-/// Pause between two such looks.
+/// Pause between the first two looks for a holder that hung up; doubled from look to look.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest such pause.
+const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How long a holder may take to greet. One that is stopped takes for ever.
 const GREETING: Duration = Duration::from_secs(2);
@@ -140,7 +140,7 @@ impl Tether {
             if self.reusable {
                 registry.give_back(self.stream);
             }
-            registry.on_end();
+            registry.on_end(&self.session);
         }
     }
 
@@ -291,29 +291,63 @@ impl Tether {
     /// The connection is gone without an exit: either the holder wrote one down, or it is there and dropped us, or it
     /// died.
     async fn after_hang_up(&mut self) -> io::Result<Next> {
-        for _ in 0..RECONNECTS {
-            match connect(&self.session.0.dir).await {
-                Ok((stream, inbox, Some(status))) => {
-                    (self.stream, self.inbox) = (stream, inbox);
-                    self.told_floor = None;
-                    // Input on its way is lost, and input with a hole is worse than none.
-                    if status.stdin_accepted != self.sent {
-                        self.session.0.close_input();
-                    }
-                    self.on_taken(status.stdin_taken);
-                    self.on_status(&status);
-                    self.ask().await?;
-                    self.send_floor().await?;
-                    return Ok(Next::GoOn);
+        let dir = &self.session.0.dir;
+        match look_again(dir, self.session.id()).await {
+            Found::Alive(stream, inbox, status) => {
+                (self.stream, self.inbox) = (stream, inbox);
+                self.told_floor = None;
+                // Input on its way is lost, and input with a hole is worse than none.
+                if status.stdin_accepted != self.sent {
+                    self.session.0.close_input();
                 }
-                Ok((_, _, None)) => tokio::time::sleep(RECONNECT_PAUSE).await,
-                Err(_) => break,
+                self.on_taken(status.stdin_taken);
+                self.on_status(&status);
+                self.ask().await?;
+                self.send_floor().await?;
+                Ok(Next::GoOn)
+            }
+            Found::Gone => {
+                self.session.0.set_exit(settle(dir, self.session.0.receipt.asked_unix_ms));
+                Ok(Next::Over)
             }
         }
-        let dir = self.session.0.dir.clone();
-        self.session.0.set_exit(settle(&dir, self.session.0.receipt.asked_unix_ms));
-        Ok(Next::Over)
     }
+}
+
+/// What became of a holder that hung up.
+#[derive(Debug)]
+enum Found {
+    Alive(UnixStream, FrameBuffer, Status),
+    /// It ended, with or without a word.
+    Gone,
+}
+
+/// Looks for a holder until it is clear whether it lives.
+///
+/// Not being able to ask it (no descriptor left, no permission, a holder that is stopped) says nothing about the command,
+/// which must not be written down as lost. So there is no last look; the pause is bounded, and the wait ends with the
+/// holder, its journal or this node.
+async fn look_again(dir: &Path, session: &SessionId) -> Found {
+    let mut pause = RECONNECT_PAUSE;
+    loop {
+        let reason = match connect(dir).await {
+            Ok((stream, inbox, Some(status))) => return Found::Alive(stream, inbox, status),
+            Ok((_, _, None)) => io::Error::new(io::ErrorKind::TimedOut, "it does not greet"),
+            Err(error) if is_gone(&error) => return Found::Gone,
+            Err(error) => error,
+        };
+        if journal::read(dir).is_ok_and(|journal| journal.exit.is_some()) {
+            return Found::Gone;
+        }
+        tracing::warn!(%session, error = %reason, ?pause, "a holder cannot be reached");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RECONNECT_PAUSE_MAX);
+    }
+}
+
+/// Whether an error of [`connect`] means that no holder is there: no socket, or one that nobody listens on.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 /// Connects to the holder of a session directory and waits for its greeting, for a bounded time.
@@ -368,5 +402,94 @@ pub(super) fn finished(exit: Exit, started: Option<(i32, u64)>) -> Progress {
         started: started.map(|(pid, _)| Started { pid }),
         end: exit.final_offset.0,
         exit: Some(std::sync::Arc::new(exit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    fn status() -> Status {
+        Status {
+            pid: 7,
+            started_unix_ms: 1,
+            end: ByteOffset(3),
+            stdin: StdinState::NotOpened,
+            stdin_accepted: 0,
+            stdin_taken: 0,
+        }
+    }
+
+    async fn look(dir: &Path) -> Option<Status> {
+        match look_again(dir, &"calm-reef".parse().unwrap()).await {
+            Found::Alive(_, _, status) => Some(status),
+            Found::Gone => None,
+        }
+    }
+
+    #[test]
+    fn only_an_absent_listener_means_that_the_holder_is_gone() {
+        let cases = [
+            (Errno::NOENT, true),
+            (Errno::CONNREFUSED, true),
+            (Errno::MFILE, false),
+            (Errno::NFILE, false),
+            (Errno::ACCESS, false),
+            (Errno::AGAIN, false),
+            (Errno::TIMEDOUT, false),
+            (Errno::NOMEM, false),
+        ];
+        for (errno, gone) in cases {
+            assert_eq!(is_gone(&errno.into()), gone, "{errno:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_holder_that_cannot_be_reached_is_looked_for_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join(SOCKET);
+        // Neither absent nor refused: a link to itself.
+        std::os::unix::fs::symlink(SOCKET, &socket).unwrap();
+        let holder = async {
+            std::fs::remove_file(&socket).unwrap();
+            let listener = UnixListener::bind(&socket).unwrap();
+            // One that hangs up before it greets is looked for again, too.
+            drop(listener.accept().await.unwrap());
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut greeting = Vec::new();
+            wire::encode(&FromHolder::Status(status()), &mut greeting).unwrap();
+            stream.write_all(&greeting).await.unwrap();
+            stream
+        };
+        // The first look comes before the holder.
+        let both = async { tokio::join!(biased; look(dir.path()), holder).0 };
+        let found = tokio::time::timeout(Duration::from_secs(20), both).await.unwrap();
+        assert_eq!(found, Some(status()));
+    }
+
+    #[tokio::test]
+    async fn a_holder_without_a_listener_or_with_an_exit_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(look(dir.path()).await, None);
+        drop(UnixListener::bind(dir.path().join(SOCKET)).unwrap());
+        assert_eq!(look(dir.path()).await, None);
+
+        let over = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(SOCKET, over.path().join(SOCKET)).unwrap();
+        let exit = Exit {
+            ended: Ended::Lost,
+            cancelled: false,
+            final_offset: ByteOffset::START,
+            leftovers_killed: 0,
+            started_unix_ms: 1,
+            ended_unix_ms: 2,
+            duration_ms: 1,
+        };
+        std::fs::write(over.path().join(journal::JOURNAL), b"").unwrap();
+        journal::append(over.path(), &Line::Exit(exit)).unwrap();
+        assert_eq!(look(over.path()).await, None);
     }
 }

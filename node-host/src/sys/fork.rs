@@ -126,6 +126,22 @@ pub(crate) fn ignore_signals() {
     }
 }
 
+/// Sends a signal of any number, real-time ones included, to a process group.
+///
+/// # Errors
+/// When the system knows no such signal or group, or the group may not be signalled. Group 1 is refused, since `kill`
+/// takes its negative for everybody.
+pub(crate) fn signal_group(group: Pid, number: i32) -> io::Result<()> {
+    if group.is_init() {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    // SAFETY: `kill` takes two numbers, checks both and touches no memory of ours.
+    match unsafe { libc::kill(-group.as_raw_pid(), number) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A descriptor of our own for an open one that somebody else owns.
 ///
 /// # Errors

@@ -7,6 +7,6 @@ mod fork;
 mod spawn;
 
 pub(crate) use fork::{
-    Terminated, child_signals, drain_signals, duplicate, fork_child, ignore_signals, watch,
+    Terminated, child_signals, drain_signals, duplicate, fork_child, ignore_signals, signal_group, watch,
 };
 pub(crate) use spawn::{Stdio, spawn};

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 pub(crate) const HOST_MODE: &str = "host-mode";
 
 /// As many as the cases take.
-const SPARE_LAUNCHERS: usize = 8;
+const SPARE_LAUNCHERS: usize = 16;
 
 /// How long a case waits for something that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -35,7 +35,8 @@ pub(crate) struct Bed {
 }
 
 pub(crate) fn limits() -> Limits {
-    Limits { log: LogLimits::capped(128 << 20), ..Limits::default() }
+    // No stay: cases see what is let go of at once.
+    Limits { finished_stay: Duration::ZERO, log: LogLimits::capped(128 << 20), ..Limits::default() }
 }
 
 impl Bed {

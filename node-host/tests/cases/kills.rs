@@ -16,6 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("kills::leftovers_end_with_the_session", leftovers),
     ("kills::a_silent_holder_of_the_pipe_ends_soon", pipe_holder),
     ("kills::a_dead_holder_leaves_nothing", dead_holder),
+    ("kills::real_time_signals_arrive_too", numbered_signals),
     ("kills::nothing_leaks", nothing_leaks),
 ];
 
@@ -98,6 +99,18 @@ fn dead_holder(bed: &mut Bed) {
     assert_eq!((exit.ended, output), (Ended::Lost, b"kept\n".to_vec()));
     gone("sleep\x00740");
     eventually("the shell's end", || stat(shell).is_none().then_some(()));
+}
+
+fn numbered_signals(bed: &mut Bed) {
+    for mode in [Mode::PIPES, Mode::TERMINAL] {
+        // 32 and 33 belong to the C library, which starts every command with these two ignored.
+        for number in [1, 15, 31, 34, 64] {
+            let session = bed.start("echo up; exec sleep 60", |r| r.mode = mode);
+            bed.read_until(&session, "up");
+            bed.runtime.block_on(session.signal(number)).unwrap();
+            assert_eq!(bed.end_of(&session).0.ended, Ended::Died(Death::Signal(number)));
+        }
+    }
 }
 
 fn nothing_leaks(bed: &mut Bed) {

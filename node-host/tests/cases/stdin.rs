@@ -6,13 +6,15 @@ use node_host::sessions::{StartRequest, StdinError};
 use session::{Death, Ended};
 
 use super::Case;
-use crate::bed::{Bed, within};
+use crate::bed::{Bed, eventually, stat, within};
+use crate::cases::{IDLE_TICKS, ticks_of};
 
 pub(crate) const CASES: &[Case] = &[
     ("stdin::closed_unless_asked_for", closed),
     ("stdin::end_of_input_is_seen", half_close),
     ("stdin::four_mebibytes_through_cat", both_directions),
     ("stdin::an_exit_beats_a_write", exit_wins),
+    ("stdin::one_that_the_command_closed_costs_nothing", closed_by_command),
 ];
 
 fn open(request: &mut StartRequest) {
@@ -61,4 +63,19 @@ fn exit_wins(bed: &mut Bed) {
     assert_eq!((exit.ended, output), (Ended::Died(Death::Code(0)), b"xxx".to_vec()));
     let late = bed.runtime.block_on(session.write_stdin(Bytes::from_static(b"x")));
     assert!(matches!(late, Err(StdinError::Ended { .. })), "{late:?}");
+}
+
+fn closed_by_command(bed: &mut Bed) {
+    let session = bed.start("exec 0<&-; echo closed; sleep 2; echo slept; sleep 60", open);
+    bed.read_until(&session, "closed");
+    let (_, holder) = stat(session.info().pid.unwrap()).unwrap();
+    let before = ticks_of(holder);
+    eventually("the news of it", || (!session.info().stdin_open).then_some(()));
+    let late = bed.runtime.block_on(session.write_stdin(Bytes::from_static(b"x")));
+    assert_eq!(late, Err(StdinError::Closed));
+    bed.read_until(&session, "slept");
+    let spent = ticks_of(holder) - before;
+    assert!(spent < IDLE_TICKS, "{spent} ticks");
+    bed.runtime.block_on(session.kill(std::time::Duration::ZERO)).unwrap();
+    assert_eq!(bed.end_of(&session).1, b"closed\nslept\n");
 }

@@ -6,7 +6,8 @@ use node_host::sessions::StartRequest;
 use session::{Death, Ended};
 
 use super::Case;
-use crate::bed::{Bed, descriptors_of, eventually};
+use crate::bed::{Bed, descriptors_of, eventually, stat};
+use crate::cases::{IDLE_TICKS, ticks_of};
 
 pub(crate) const CASES: &[Case] = &[
     ("terminal::is_one_and_has_a_size", size),
@@ -16,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("terminal::echo_and_end_of_input", echo_and_eof),
     ("terminal::no_tail_is_lost", tail),
     ("terminal::closing_types_nothing", types_nothing),
+    ("terminal::one_that_nobody_has_open_can_be_opened_again", reopened),
     ("terminal::a_grandchild_does_not_keep_it", grandchild),
 ];
 
@@ -105,6 +107,24 @@ fn types_nothing(bed: &mut Bed) {
     assert!(exit.cancelled);
     assert_eq!(text(&output), "ready\ntouch planted");
     assert_eq!(std::fs::read(dir.path().join("typed")).unwrap(), b"");
+}
+
+fn reopened(bed: &mut Bed) {
+    // What a program does that logs into a file and asks for a password.
+    let script = "echo up; exec </dev/null >/dev/null 2>&1; sleep 2; exec </dev/tty >/dev/tty; \
+                  echo password; read word; echo got $word";
+    let session = bed.start(script, pty);
+    bed.read_until(&session, "up");
+    let (_, holder) = stat(session.info().pid.unwrap()).unwrap();
+    let before = ticks_of(holder);
+    bed.read_until(&session, "password");
+    let spent = ticks_of(holder) - before;
+    assert!(spent < IDLE_TICKS, "{spent} ticks");
+    assert!(session.info().stdin_open);
+    write(bed, &session, b"swordfish\n");
+    let (exit, output) = bed.end_of(&session);
+    assert_eq!(exit.ended, Ended::Died(Death::Code(0)));
+    assert_eq!(text(&output), "up\npassword\nswordfish\ngot swordfish\n");
 }
 
 fn grandchild(bed: &mut Bed) {

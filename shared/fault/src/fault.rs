@@ -49,9 +49,12 @@ impl Fault {
 }
 
 impl fmt::Display for Fault {
-    /// `CODE: message`; the hint is for the line after it.
+    /// `CODE: message`, or the message alone where it starts with its code, as some texts of the wire must; the hint
+    /// is for the line after it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)
+        let said =
+            self.message.strip_prefix(self.code.as_str()).is_some_and(|rest| rest.starts_with([' ', ':']));
+        if said { f.write_str(&self.message) } else { write!(f, "{}: {}", self.code, self.message) }
     }
 }
 
@@ -60,6 +63,23 @@ impl std::error::Error for Fault {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn display_says_the_code_once() {
+        let table = [
+            ("WORKDIR_NOT_FOUND /x on node n", "WORKDIR_NOT_FOUND /x on node n"),
+            ("WORKDIR_NOT_FOUND: /x", "WORKDIR_NOT_FOUND: /x"),
+            ("WORKDIR_NOT_FOUNDED", "WORKDIR_NOT_FOUND: WORKDIR_NOT_FOUNDED"),
+            ("WORKDIR_NOT_FOUND", "WORKDIR_NOT_FOUND: WORKDIR_NOT_FOUND"),
+            ("SYSTEM_RUN_DENIED: x", "WORKDIR_NOT_FOUND: SYSTEM_RUN_DENIED: x"),
+            ("", "WORKDIR_NOT_FOUND: "),
+        ];
+        for (message, shown) in table {
+            let fault = Fault::new(ErrorCode::WorkdirNotFound, message);
+            assert_eq!(fault.to_string(), shown);
+            assert_eq!(fault.message, message);
+        }
+    }
 
     #[test]
     fn display_has_no_hint_and_json_is_plain() {

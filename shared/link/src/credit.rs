@@ -36,7 +36,7 @@ impl CreditWindow {
         Self {
             span_start: from,
             span_at: now,
-            granted: from + MIN_WINDOW,
+            granted: from.saturating_add(MIN_WINDOW),
             consumed: from,
             window: MIN_WINDOW,
         }
@@ -48,7 +48,7 @@ impl CreditWindow {
     pub fn consumed(&mut self, offset: u64, now: Duration, round_trip: Duration) -> Option<u64> {
         self.consumed = self.consumed.max(offset);
         self.follow_rate(now, round_trip);
-        let target = self.consumed + self.window;
+        let target = self.consumed.saturating_add(self.window);
         let due = target.saturating_sub(self.granted);
         (due >= self.window / 2).then(|| {
             self.granted = target;

@@ -10,10 +10,9 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 
-/// Control frames that may wait. Each is an answer to a request, a grant or an
-/// event, and requests are bounded themselves; a full queue means a peer that
-/// does not read, and senders then wait.
-const CONTROL_DEPTH: usize = 1024;
+/// Control frames that may wait: more than requests that may be open (4096) with
+/// a grant for each, so that a full queue means a peer that does not read.
+const CONTROL_DEPTH: usize = 16 * 1024;
 /// Bulk frames that may wait: enough to keep the encoder busy, few enough that
 /// sessions share the connection evenly.
 const BULK_DEPTH: usize = 4;

@@ -1,5 +1,7 @@
 //! How a session ended: one value that keeps apart what callers must keep apart.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::offset::ByteOffset;
@@ -103,6 +105,35 @@ impl Exit {
     }
 }
 
+impl fmt::Display for Death {
+    /// A phrase that goes on after "it ended with".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Death::Code(code) => write!(f, "exit code {code}"),
+            Death::Signal(signal) => write!(f, "signal {signal}"),
+            Death::Unreaped => f.write_str("a process that SIGKILL did not end"),
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    /// A clause about the command: "ended with exit code 7", "never started: …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ended {
+            Ended::Died(death) => write!(f, "ended with {death}"),
+            Ended::TimedOut { then } => write!(f, "ran out of time and ended with {then}"),
+            Ended::CouldNotStart { detail, .. } => write!(f, "never started: {detail}"),
+            Ended::LogFailed { detail, then } => {
+                write!(
+                    f,
+                    "was killed because its output could not be written ({detail}) and ended with {then}"
+                )
+            }
+            Ended::Lost => f.write_str("ended in a way that nobody saw"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,17 +154,23 @@ mod tests {
     fn every_end_survives_json_and_has_its_own_code() {
         let start = |kind| Ended::CouldNotStart { kind, errno: 2, detail: "x".into() };
         let cases = [
-            (Ended::Died(Death::Code(7)), Some(7)),
-            (Ended::Died(Death::Signal(9)), Some(137)),
-            (Ended::TimedOut { then: Death::Signal(15) }, None),
-            (start(StartFailure::NotFound), Some(127)),
-            (start(StartFailure::NotExecutable), Some(126)),
-            (start(StartFailure::Workdir), None),
-            (Ended::LogFailed { detail: "full".into(), then: Death::Signal(9) }, None),
-            (Ended::Lost, None),
+            (Ended::Died(Death::Code(7)), Some(7), "ended with exit code 7"),
+            (Ended::Died(Death::Signal(9)), Some(137), "ended with signal 9"),
+            (Ended::Died(Death::Unreaped), None, "ended with a process that SIGKILL did not end"),
+            (Ended::TimedOut { then: Death::Signal(15) }, None, "ran out of time and ended with signal 15"),
+            (start(StartFailure::NotFound), Some(127), "never started: x"),
+            (start(StartFailure::NotExecutable), Some(126), "never started: x"),
+            (start(StartFailure::Workdir), None, "never started: x"),
+            (
+                Ended::LogFailed { detail: "full".into(), then: Death::Signal(9) },
+                None,
+                "was killed because its output could not be written (full) and ended with signal 9",
+            ),
+            (Ended::Lost, None, "ended in a way that nobody saw"),
         ];
-        for (ended, code) in cases {
+        for (ended, code, text) in cases {
             let exit = exit(ended);
+            assert_eq!(exit.to_string(), text);
             assert_eq!(exit.shell_code(), code, "{exit:?}");
             let json = serde_json::to_string(&exit).unwrap();
             assert_eq!(serde_json::from_str::<Exit>(&json).unwrap(), exit);

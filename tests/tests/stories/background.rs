@@ -1,6 +1,8 @@
 //! Sessions that outlive their caller, callers that outlive their patience,
 //! and what a command leaves behind.
 
+use std::time::Duration;
+
 use e2e::{Ended, PATIENCE, Reading, Sig, TestBed, eventually, proc};
 
 /// An argument that no other process of this machine has.
@@ -120,4 +122,34 @@ fn the_same_run_id_runs_once() {
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "x\n");
     bed.exec(["--run-id", "job.1", "--", "true"]).refused(77, "RUN_ID_CONFLICT").hinted();
+}
+
+#[test]
+fn a_client_that_is_killed_while_the_node_is_frozen_leaves_no_orphan() {
+    /// Larger than anything else that the gateway sends to an idle node.
+    const PAD: usize = 20_000;
+    let bed = TestBed::new();
+    let node = bed.node("n");
+    let sleep = unique(&bed);
+    node.signal(Sig::Stop);
+    let pad = format!("PAD={}", "x".repeat(PAD));
+    let client =
+        bed.spawn_cli(["exec", "--run-id", "orphan", "--env", &pad, "--", "sleep", &sleep], Reading::Now);
+    // The request is at the node, which does not read it yet.
+    eventually(PATIENCE, || {
+        let unread = proc::unread(node.pid());
+        if unread > PAD as u64 { Ok(()) } else { Err(format!("{unread} bytes; {}", client.stderr())) }
+    });
+    client.signal(Sig::Kill);
+    assert_eq!(client.finish(PATIENCE).ended, Ended::Signal(9));
+    node.signal(Sig::Cont);
+    eventually(Duration::from_secs(10), || {
+        let listed = bed.gateway_cli(["sessions", "--json"]).json();
+        let found = listed["sessions"].as_array().unwrap().iter().find(|s| s["runId"] == "orphan");
+        match found {
+            Some(session) if session["status"] == "ended" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    gone(&sleep);
 }

@@ -5,7 +5,7 @@ use e2e::{FakeGateway, GatewayOptions, Node, NodeOptions, RunAs, TestBed, full_r
 use proto::v1 as pb;
 
 /// Keys that may never come from a caller.
-const BLOCKED: [&str; 12] = [
+const BLOCKED: [&str; 14] = [
     "PATH",
     "path",
     "Path",
@@ -18,6 +18,9 @@ const BLOCKED: [&str; 12] = [
     "NODE_OPTIONS",
     "PYTHONPATH",
     "OPENCLAW_SHELL",
+    // Together they run code in the trace prompt of any shell (F080).
+    "SHELLOPTS",
+    "PS4",
 ];
 
 #[test]
@@ -26,9 +29,17 @@ fn the_gateway_refuses_by_name() {
     let _node = bed.node("n");
     let marker = bed.path("marker");
     for key in BLOCKED {
-        let outcome = bed.exec(["--env", &format!("{key}=x"), "--", "touch", marker.to_str().unwrap()]);
-        outcome.refused(77, "ENV_REJECTED");
-        assert!(outcome.stderr.contains(&key.to_uppercase()), "{}", outcome.stderr);
+        let entry = format!("{key}=x");
+        for way in [&[][..], &["--pty"], &["--detach"], &["--shell"]] {
+            let head = way.iter().copied().chain(["--env", &entry, "--"]);
+            let text = format!("touch {}", marker.display());
+            let outcome = match way {
+                ["--shell"] => bed.exec(head.chain([text.as_str()])),
+                _ => bed.exec(head.chain(["touch", marker.to_str().unwrap()])),
+            };
+            outcome.refused(77, "ENV_REJECTED");
+            assert!(outcome.stderr.contains(&key.to_uppercase()), "{way:?}: {}", outcome.stderr);
+        }
     }
     assert!(!marker.exists());
 }
@@ -47,6 +58,13 @@ fn refuses_a_careless_gateway(user: RunAs) {
         let mut run = sane(&format!("env-{number}"));
         run.env.insert(key.to_owned(), "x".to_owned());
         run.env.insert("HARMLESS".to_owned(), "y".to_owned());
+        let in_terminal = pb::RunRequest {
+            run_id: format!("env-pty-{number}"),
+            stdin: pb::Stdin::Open.into(),
+            terminal: Some(pb::WindowSize { columns: 80, rows: 24 }),
+            ..run.clone()
+        };
+        assert_eq!(link.run(in_terminal).unwrap_err().code, "ENV_REJECTED", "{key} in a terminal");
         let fault = link.run(run).unwrap_err();
         assert_eq!(fault.code, "ENV_REJECTED", "{fault:?}");
         assert!(fault.message.starts_with("SYSTEM_RUN_DENIED: "), "{fault:?}");
@@ -55,6 +73,12 @@ fn refuses_a_careless_gateway(user: RunAs) {
             "{fault:?}"
         );
     }
+    let mut traced = full_run("trace", &["bash", "-c", "true"]);
+    traced.env.insert("SHELLOPTS".to_owned(), "xtrace".to_owned());
+    traced.env.insert("PS4".to_owned(), format!("$(touch {})", marker.display()));
+    let fault = link.run(traced).unwrap_err();
+    assert_eq!(fault.code, "ENV_REJECTED");
+    assert!(fault.message.contains("PS4") && fault.message.contains("SHELLOPTS"), "{fault:?}");
     let unsaid: [(&str, fn(&mut pb::RunRequest)); 8] = [
         ("security", |run| run.security = 0),
         ("unknown security", |run| run.security = 77),

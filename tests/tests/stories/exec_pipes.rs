@@ -128,12 +128,14 @@ fn what_no_system_takes_is_refused_before_it_starts() {
     let _node = bed.node("n");
     block_on(async {
         let mut tools = bed.tools().await;
-        let nul = tools.exec(shell_request("n", "echo a\0b")).await.unwrap_err();
+        // A call is open at once, a refusal is how its stream ends.
+        let nul = tools.exec(shell_request("n", "echo a\0b")).await.unwrap().into_inner();
+        let nul = follow(nul).await.unwrap_err();
         assert_eq!(Fault::from_status(&nul).code, ErrorCode::CommandNul);
         let long = |len: usize| argv_request("n", &["printf", "%s", &"x".repeat(len)]);
         let ok = follow(tools.exec(long(131_071)).await.unwrap().into_inner()).await.unwrap();
         assert_eq!((ok.code(), ok.stdout.len()), (Some(0), 131_071));
-        let refused = tools.exec(long(131_072)).await.unwrap_err();
+        let refused = follow(tools.exec(long(131_072)).await.unwrap().into_inner()).await.unwrap_err();
         assert_eq!(Fault::from_status(&refused).code, ErrorCode::CommandTooLong);
         let listed = tools.list_sessions(pb::ListRequest::default()).await.unwrap().into_inner();
         assert_eq!(listed.sessions.len(), 1, "refused commands leave no session");

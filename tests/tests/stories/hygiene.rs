@@ -1,9 +1,32 @@
 //! After much work everything is as it was.
 
 use e2e::{PATIENCE, TestBed, argv_request, block_on, eventually, follow, proc, shell_request};
+use proto::v1 as pb;
 
 #[test]
 fn two_hundred_runs_leave_nothing_behind() {
+    leave_nothing_behind(200, |round| match round % 4 {
+        0 => argv_request("n", &["true"]),
+        1 => shell_request("n", "echo out; echo err >&2; exit 3"),
+        2 => argv_request("n", &["no-such-program"]),
+        _ => shell_request("n", "sleep 300 & echo left"),
+    });
+}
+
+#[test]
+fn sixty_terminals_leave_nothing_behind() {
+    leave_nothing_behind(60, |round| {
+        let request = match round % 3 {
+            0 => argv_request("n", &["tty"]),
+            1 => shell_request("n", "stty size; exit 3"),
+            _ => shell_request("n", "sleep 300 & echo left"),
+        };
+        let terminal = Some(pb::WindowSize { columns: 80, rows: 24 });
+        pb::ExecRequest { stdin: pb::Stdin::Open.into(), terminal, ..request }
+    });
+}
+
+fn leave_nothing_behind(rounds: usize, request: impl Fn(usize) -> pb::ExecRequest) {
     let bed = TestBed::new();
     let node = bed.node("n");
     let launcher = node.launcher().pid;
@@ -12,13 +35,7 @@ fn two_hundred_runs_leave_nothing_behind() {
         block_on(async {
             let mut tools = bed.tools().await;
             for round in 0..count {
-                let request = match round % 4 {
-                    0 => argv_request("n", &["true"]),
-                    1 => shell_request("n", "echo out; echo err >&2; exit 3"),
-                    2 => argv_request("n", &["no-such-program"]),
-                    _ => shell_request("n", "sleep 300 & echo left"),
-                };
-                let events = tools.exec(request).await.unwrap().into_inner();
+                let events = tools.exec(request(round)).await.unwrap().into_inner();
                 assert!(follow(events).await.unwrap().exit.is_some(), "round {round}");
             }
         });
@@ -50,7 +67,7 @@ fn two_hundred_runs_leave_nothing_behind() {
         })
     };
     let start = settled(None);
-    runs(200);
+    runs(rounds);
     settled(Some(start));
     assert_eq!(holders(), [], "only holders are below the launcher");
     let zombies: Vec<_> =

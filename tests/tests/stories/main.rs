@@ -8,6 +8,7 @@
     reason = "these are tests"
 )]
 
+mod answers;
 mod approvals;
 mod background;
 mod bad_input;
@@ -16,6 +17,8 @@ mod env_rejection;
 mod exec_pipes;
 mod exec_pty;
 mod hygiene;
+mod link_manners;
+mod listings;
 mod node_killed;
 mod operators;
 mod pairing;
@@ -23,5 +26,6 @@ mod reconnect;
 mod references;
 mod removal;
 mod renewal;
+mod run_ids;
 mod skew;
 mod slow_reader;

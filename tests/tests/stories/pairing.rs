@@ -1,6 +1,12 @@
 //! From a machine that nobody knows to a node, and who is turned away.
 
-use e2e::{Ended, GatewayOptions, NodeOptions, PATIENCE, RawNode, Sig, TestBed, eventually};
+use std::time::{Duration, Instant};
+
+use e2e::{
+    Ended, GatewayOptions, NodeOptions, PATIENCE, RawNode, Sig, TestBed, argv_request, block_on, eventually,
+    follow,
+};
+use fault::ErrorCode;
 use serde_json::Value;
 
 /// The only pending request, once it is there.
@@ -131,4 +137,75 @@ fn a_node_needs_nothing_but_its_state_directory_to_come_back() {
     }
     let raw = RawNode::of_files(&bed, node.dir());
     assert!(raw.key.fingerprint().to_hex().starts_with(&id), "the id is the key's");
+}
+
+#[test]
+fn an_invite_that_is_too_old_is_refused() {
+    let bed = TestBed::new();
+    let invite = bed.gateway_cli(["nodes", "invite", "--ttl", "1s", "--json"]).json();
+    let expires = invite["expiresAtMs"].as_i64().unwrap();
+    eventually(PATIENCE, || {
+        let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
+        if now > expires { Ok(()) } else { Err(format!("{} ms to go", expires - now)) }
+    });
+    let late = e2e::Node::pairing(&bed, "late", invite["link"].as_str().unwrap());
+    let (ended, log) = late.wait_end();
+    assert_eq!(ended, Ended::Code(77), "{log}");
+    assert!(log.contains("INVITE_INVALID") && log.contains("hint: "), "{log}");
+    assert!(bed.connected().is_empty());
+}
+
+#[test]
+fn a_fresh_link_pairs_a_node_that_was_removed_while_it_was_off() {
+    let bed = TestBed::new();
+    let node = bed.node("n");
+    node.stop(Sig::Term);
+    bed.gateway_cli(["nodes", "remove", "n"]).ok();
+    let link = bed.gateway_cli(["nodes", "invite"]).ok().stdout_text();
+    // The same name is the same state directory, with the old certificate in it.
+    let again = e2e::Node::pairing(&bed, "n", link.trim());
+    again.wait_connected(1);
+    assert_eq!(bed.exec(["--node", "n", "--", "printf", "hi"]).ok().stdout_text(), "hi");
+}
+
+#[test]
+fn a_flood_of_pairing_requests_is_bounded_and_delays_nobody() {
+    const FLOOD: usize = 300;
+    const AT_ONCE: usize = 16;
+    /// Requests that one address may have open.
+    const PER_ADDRESS: usize = 16;
+    let bed = TestBed::new();
+    let _node = bed.node("n");
+    let (tries, slowest) = block_on(async {
+        let mut tools = bed.tools().await;
+        let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
+        let mut flood = tokio::task::JoinSet::new();
+        for _ in 0..FLOOD {
+            let (raw, room) = (RawNode::new(&bed), std::sync::Arc::clone(&turns));
+            flood.spawn(async move {
+                let _turn = room.acquire_owned().await.unwrap();
+                raw.enrol(raw.request()).await.map(|_| ()).map_err(|fault| fault.code)
+            });
+        }
+        let mut slowest = Duration::ZERO;
+        let mut tries = Vec::new();
+        while tries.len() < FLOOD {
+            let started = Instant::now();
+            let events = tools.exec(argv_request("n", &["true"])).await.unwrap().into_inner();
+            assert_eq!(follow(events).await.unwrap().code(), Some(0));
+            slowest = slowest.max(started.elapsed());
+            while let Some(ended) = flood.try_join_next() {
+                tries.push(ended.unwrap());
+            }
+        }
+        (tries, slowest)
+    });
+    println!("slowest command beside the flood: {slowest:?}");
+    assert!(slowest < Duration::from_secs(2), "a command took {slowest:?} beside the flood");
+    let taken = tries.iter().filter(|tried| tried.is_ok()).count();
+    assert!((1..=PER_ADDRESS).contains(&taken), "{taken} requests were taken");
+    let refused = tries.iter().filter(|tried| **tried == Err(ErrorCode::TooManyRequests)).count();
+    assert_eq!(taken + refused, FLOOD, "{tries:?}");
+    let listed = bed.gateway_cli(["nodes", "pending", "--json"]).json();
+    assert_eq!(listed["pending"].as_array().unwrap().len(), taken);
 }

@@ -157,7 +157,7 @@ impl Follower {
                 event = events.message() => {
                     let event = match event {
                         Ok(Some(event)) => event.event,
-                        Ok(None) if self.leave == Leave::AtOnce => return Ok(Outcome::Code(0)),
+                        Ok(None) if self.leave == Leave::AtOnce && !known.session.is_empty() => return Ok(Outcome::Code(0)),
                         Ok(None) => return Ok(Outcome::Lost(Fault::new(ErrorCode::Disconnected, "the stream ended"))),
                         Err(status) => return Ok(failed(&status, known)),
                     };
@@ -350,6 +350,8 @@ fn exit_code(exit: &pb::Exit) -> u8 {
     use pb::exit::How;
     match &exit.how {
         _ if exit.timed_out => fault::ExitClass::TimedOut.status(),
+        // Our own machinery ended it: its code says nothing.
+        _ if !exit.note.is_empty() => fault::ExitClass::Internal.status(),
         Some(How::Code(code)) => u8::try_from(*code).unwrap_or(u8::MAX),
         Some(How::Signal(signal)) => fault::ExitClass::Signal(u8::try_from(*signal).unwrap_or(0)).status(),
         Some(How::CouldNotStart(failure)) => match failure.kind() {

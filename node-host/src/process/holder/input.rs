@@ -93,6 +93,13 @@ impl Input {
         self.close_if_done();
     }
 
+    /// Nobody has the other end open. What is queued is left to the next write, which gets the error.
+    pub(super) fn on_hang_up(&mut self) {
+        if self.queue.is_empty() {
+            self.close();
+        }
+    }
+
     fn close_if_done(&mut self) {
         if self.ending && self.queue.is_empty() {
             self.close();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+use rustix::process::{Pid, WaitOptions, wait};
 use session::{ByteOffset, Death, Ended, RECORD_MAX, StreamTag};
 
 use super::connection::{self, Connection};
@@ -55,6 +55,8 @@ pub(super) struct Running<'a> {
     listener: Option<UnixListener>,
     connection: Option<Connection>,
     terminal: Option<OwnedFd>,
+    /// The command's side of the terminal, open for as long as the command is there.
+    line: Option<OwnedFd>,
     /// Streams that have not ended.
     outputs: Vec<(OwnedFd, StreamTag)>,
     input: Input,
@@ -80,13 +82,22 @@ pub(super) struct Running<'a> {
 }
 
 /// What is ready.
-#[derive(Default)]
 struct Ready {
     signals: bool,
     listener: bool,
     connection: bool,
-    input: bool,
+    input: PollFlags,
     outputs: [bool; 2],
+}
+
+impl Ready {
+    const NOTHING: Ready = Ready {
+        signals: false,
+        listener: false,
+        connection: false,
+        input: PollFlags::empty(),
+        outputs: [false; 2],
+    };
 }
 
 impl<'a> Running<'a> {
@@ -114,6 +125,7 @@ impl<'a> Running<'a> {
             listener: connection::listen(&spec.dir).ok(),
             connection: Some(connection),
             terminal: spawned.terminal,
+            line: spawned.line,
             outputs: spawned.outputs,
             input: Input::new(spawned.input),
             log: LogWriter::new(&spec.dir, spec.log),
@@ -155,7 +167,11 @@ impl<'a> Running<'a> {
             if ready.connection {
                 self.serve_connection();
             }
-            if ready.input || !self.told_closed {
+            // Reported whether or not it was asked for: an input that stayed open would be ready for ever.
+            if ready.input.intersects(PollFlags::ERR | PollFlags::HUP) {
+                self.input.on_hang_up();
+            }
+            if !ready.input.is_empty() || !self.told_closed {
                 self.feed();
             }
             self.read_outputs(&ready);
@@ -202,14 +218,15 @@ impl<'a> Running<'a> {
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             // Interrupted or out of memory: nothing is known to be ready, the next round asks again.
-            Err(_) => return Ready::default(),
+            Err(_) => return Ready::NOTHING,
         }
-        let ready = |at: Option<usize>| at.is_some_and(|at| !fds[at].revents().is_empty());
+        let events = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
+        let ready = |at: Option<usize>| !events(at).is_empty();
         Ready {
             signals: ready(Some(0)),
             listener: ready(listener),
             connection: ready(connection),
-            input: ready(input),
+            input: events(input),
             outputs: outputs.map(ready),
         }
     }
@@ -294,6 +311,8 @@ impl<'a> Running<'a> {
                         (None, None) => Death::Unreaped,
                     });
                     self.died_at = Some(Instant::now());
+                    // From here on the terminal ends with the last of the others who have it open.
+                    self.line = None;
                 }
                 // An orphan of the command, or an interruption.
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -438,9 +457,9 @@ impl<'a> Running<'a> {
             Some(terminal) => spawn::foreground_group(terminal),
             None => self.death.is_none().then_some(self.pid),
         };
-        if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
+        if let Some(group) = group {
             // The group may be gone already, which is what most signals are sent for.
-            let _ = kill_process_group(group, signal);
+            let _ = sys::signal_group(group, number);
         }
     }
 

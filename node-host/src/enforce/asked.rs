@@ -1,0 +1,153 @@
+//! What a run request says, checked field by field.
+//!
+//! Everything here depends on the request alone, so a retry comes to the same result whatever happened to the policy
+//! or the disk since. It decides nothing.
+
+use std::collections::BTreeMap;
+
+use fault::{ErrorCode, Fault};
+use policy::{Requested, check_overrides};
+use proto::v1 as pb;
+use session::RunId;
+use sha2::{Digest as _, Sha256};
+
+use super::command::{self, Command};
+use super::invalid;
+use crate::process::{Mode, Stdin};
+
+/// A run request whose fields are in order.
+#[derive(Debug)]
+pub struct Asked {
+    pub(super) run_id: RunId,
+    pub(super) command: Command,
+    pub(super) requested: Requested,
+    /// Variables that the caller sets.
+    pub(super) overrides: Vec<(String, String)>,
+    pub(super) mode: Mode,
+    pub(super) deadline_ms: Option<u64>,
+    /// None: an unnamed one.
+    pub(super) agent: Option<String>,
+    /// As given.
+    pub(super) workdir: String,
+    pub(super) input_digest: [u8; 32],
+}
+
+impl Asked {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// When a field is missing or malformed, or an override is blocked.
+    pub fn read(run: &pb::RunRequest) -> Result<Self, Fault> {
+        let run_id = RunId::parse(&run.run_id).map_err(|e| invalid(format!("run id: {e}")))?;
+        let command = command::parse(run.invocation.as_ref())?;
+        let requested = requested(run)?;
+        let overrides =
+            check_overrides(run.env.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|rejected| {
+                Fault::new(ErrorCode::EnvRejected, format!("SYSTEM_RUN_DENIED: {rejected}"))
+                    .hint("leave these variables out; the node's own values are used")
+            })?;
+        Ok(Self {
+            run_id,
+            command,
+            requested,
+            overrides,
+            mode: mode(run)?,
+            deadline_ms: deadline(run.deadline.as_ref())?,
+            agent: (!run.agent_id.is_empty()).then(|| run.agent_id.clone()),
+            workdir: run.workdir.clone(),
+            input_digest: digest(run),
+        })
+    }
+
+    /// The caller's name of the run.
+    pub fn run_id(&self) -> &RunId {
+        &self.run_id
+    }
+
+    /// Digest of everything that the caller chose.
+    pub fn input_digest(&self) -> &[u8; 32] {
+        &self.input_digest
+    }
+}
+
+fn requested(run: &pb::RunRequest) -> Result<Requested, Fault> {
+    let security = match run.security() {
+        pb::Security::Deny => policy::Security::Deny,
+        pb::Security::Allowlist => policy::Security::Allowlist,
+        pb::Security::Full => policy::Security::Full,
+        pb::Security::Unspecified => return Err(invalid("the request names no known security")),
+    };
+    let ask = match run.ask() {
+        pb::Ask::Off => policy::Ask::Off,
+        pb::Ask::OnMiss => policy::Ask::OnMiss,
+        pb::Ask::Always => policy::Ask::Always,
+        pb::Ask::Unspecified => return Err(invalid("the request names no known ask")),
+    };
+    Ok(Requested { security, ask })
+}
+
+fn mode(run: &pb::RunRequest) -> Result<Mode, Fault> {
+    match (&run.terminal, run.stdin()) {
+        (Some(size), pb::Stdin::Open) => {
+            let cells = |n: u32| u16::try_from(n).ok().filter(|n| *n > 0);
+            match (cells(size.columns), cells(size.rows)) {
+                (Some(cols), Some(rows)) => Ok(Mode::Terminal { cols, rows }),
+                _ => Err(invalid("a terminal has 1 to 65535 columns and rows")),
+            }
+        }
+        (Some(_), _) => Err(invalid("a terminal's input is always open")),
+        (None, pb::Stdin::Open) => Ok(Mode::Pipes { stdin: Stdin::Open }),
+        (None, pb::Stdin::Closed) => Ok(Mode::Pipes { stdin: Stdin::Null }),
+        (None, pb::Stdin::Unspecified) => Err(invalid("the request does not say what standard input is")),
+    }
+}
+
+fn deadline(deadline: Option<&pb::Deadline>) -> Result<Option<u64>, Fault> {
+    match deadline.and_then(|d| d.limit) {
+        Some(pb::deadline::Limit::TimeoutMs(ms)) if ms > 0 => Ok(Some(ms)),
+        Some(pb::deadline::Limit::None(true)) => Ok(None),
+        Some(_) | None => Err(invalid("the request names no deadline (none is said with `none`)")),
+    }
+}
+
+/// Digest of everything that the caller chose, for the receipt: the same run
+/// id with other input is refused.
+pub(super) fn digest(run: &pb::RunRequest) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    match run.invocation.as_ref().and_then(|i| i.form.as_ref()) {
+        Some(pb::invocation::Form::Shell(text)) => {
+            field(b"shell");
+            field(text.as_bytes());
+        }
+        Some(pb::invocation::Form::Argv(argv)) => {
+            field(b"argv");
+            field(&(argv.words.len() as u64).to_le_bytes());
+            for word in &argv.words {
+                field(word.as_bytes());
+            }
+        }
+        None => field(b"none"),
+    }
+    field(run.workdir.as_bytes());
+    let sorted: BTreeMap<_, _> = run.env.iter().collect();
+    field(&(sorted.len() as u64).to_le_bytes());
+    for (key, value) in sorted {
+        field(key.as_bytes());
+        field(value.as_bytes());
+    }
+    field(&run.stdin.to_le_bytes());
+    let size = run.terminal.unwrap_or_default();
+    field(&size.columns.to_le_bytes());
+    field(&size.rows.to_le_bytes());
+    match run.deadline.as_ref().and_then(|d| d.limit) {
+        Some(pb::deadline::Limit::TimeoutMs(ms)) => field(&ms.to_le_bytes()),
+        Some(pb::deadline::Limit::None(_)) | None => field(b"none"),
+    }
+    field(run.agent_id.as_bytes());
+    field(run.session_key.as_bytes());
+    hash.finalize().into()
+}

@@ -1,0 +1,223 @@
+//! What is remembered of runs whose session is gone, so that a late retry does not run its command again.
+//!
+//! Bounded by count: two generations of entries, in memory and as two files of JSON lines. When the newer one is full
+//! it becomes the older one, which is forgotten then. So nothing is ever rewritten, and the newest [`GENERATION`] runs
+//! at least are known at any time. It does not decide when a session goes.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use session::{Ended, Exit, RunId, SessionId};
+
+/// The file of the newer generation, in the directory of sessions.
+const NEWER: &str = "receipts";
+
+/// The file of the older generation.
+const OLDER: &str = "receipts.old";
+
+/// Entries of one generation; twice as many are kept at most. At the limit one entry every 180 ms, hour after hour,
+/// still leaves each its 30 minutes.
+const GENERATION: usize = 10_000;
+
+/// The longest text of an exit that is kept, in characters.
+const DETAIL_MAX: usize = 200;
+
+/// The longest file that is read, in bytes: a full generation of long entries.
+const FILE_MAX: u64 = GENERATION as u64 * 4096;
+
+/// A run that is over and whose session is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Past {
+    pub(super) run_id: RunId,
+    /// Digest of the whole input of the run.
+    pub(super) input_digest: [u8; 32],
+    /// The name that its session had.
+    pub(super) session_id: SessionId,
+    /// Its end, long texts cut.
+    pub(super) exit: Exit,
+}
+
+/// All runs that are remembered.
+#[derive(Debug)]
+pub(super) struct Receipts {
+    dir: PathBuf,
+    /// Entries before a generation is full.
+    generation: usize,
+    newer: HashMap<RunId, Past>,
+    older: HashMap<RunId, Past>,
+    /// Lines in the newer file. One run may have two, after a crash.
+    lines: usize,
+    /// The newer file, once something was written.
+    file: Option<File>,
+}
+
+impl Receipts {
+    /// Reads what an earlier node host remembered in `dir`.
+    ///
+    /// # Errors
+    /// When a file is there and cannot be read: to go on would run commands again.
+    pub(super) fn open(dir: &Path) -> io::Result<Receipts> {
+        Receipts::with_generation(dir, GENERATION)
+    }
+
+    fn with_generation(dir: &Path, generation: usize) -> io::Result<Receipts> {
+        let (newer, lines) = read(&dir.join(NEWER))?;
+        let (older, _) = read(&dir.join(OLDER))?;
+        Ok(Receipts { dir: dir.to_owned(), generation, newer, older, lines, file: None })
+    }
+
+    /// The run of this name.
+    pub(super) fn find(&self, run: &RunId) -> Option<&Past> {
+        self.newer.get(run).or_else(|| self.older.get(run))
+    }
+
+    /// Remembers a run. Call it before its session's directory is removed.
+    pub(super) fn remember(&mut self, mut past: Past) {
+        cut(&mut past.exit.ended);
+        if self.lines >= self.generation {
+            self.turn();
+        }
+        self.lines += 1;
+        if let Err(error) = self.write(&past) {
+            // A full disk, usually: removing sessions is what helps. Known until this process ends.
+            self.file = None;
+            tracing::warn!(run = %past.run_id, %error, "a finished run could not be written down");
+        }
+        self.newer.insert(past.run_id.clone(), past);
+    }
+
+    fn turn(&mut self) {
+        self.older = std::mem::take(&mut self.newer);
+        (self.file, self.lines) = (None, 0);
+        let (newer, older) = (self.dir.join(NEWER), self.dir.join(OLDER));
+        match std::fs::rename(&newer, older) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(%error, "the list of finished runs could not be turned over"),
+        }
+    }
+
+    fn write(&mut self, past: &Past) -> io::Result<()> {
+        let mut line = serde_json::to_vec(past)?;
+        line.push(b'\n');
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let path = self.dir.join(NEWER);
+                let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+                // Ends a line that a full disk or a crash cut off.
+                file.write_all(b"\n")?;
+                self.file.insert(file)
+            }
+        };
+        file.write_all(&line)
+    }
+}
+
+/// The entries of a file and the number of its lines; lines that cannot be read are passed over.
+fn read(path: &Path) -> io::Result<(HashMap<RunId, Past>, usize)> {
+    let mut text = Vec::new();
+    match File::open(path) {
+        Ok(file) => _ = file.take(FILE_MAX).read_to_end(&mut text)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+    let count = lines.clone().count();
+    let pasts = lines.filter_map(|line| serde_json::from_slice::<Past>(line).ok());
+    Ok((pasts.map(|past| (past.run_id.clone(), past)).collect(), count))
+}
+
+/// Cuts the text of an end.
+fn cut(ended: &mut Ended) {
+    match ended {
+        Ended::CouldNotStart { detail, .. } | Ended::LogFailed { detail, .. } => {
+            if let Some((at, _)) = detail.char_indices().nth(DETAIL_MAX) {
+                detail.replace_range(at.., "…");
+            }
+        }
+        Ended::Died(_) | Ended::TimedOut { .. } | Ended::Lost => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use session::{ByteOffset, Death, StartFailure};
+
+    use super::*;
+
+    fn past(n: u8, ended: Ended) -> Past {
+        Past {
+            run_id: format!("r{n}").parse().unwrap(),
+            input_digest: [n; 32],
+            session_id: "calm-reef".parse().unwrap(),
+            exit: Exit {
+                ended,
+                cancelled: false,
+                final_offset: ByteOffset(2),
+                leftovers_killed: 0,
+                started_unix_ms: 1,
+                ended_unix_ms: 2,
+                duration_ms: 1,
+            },
+        }
+    }
+
+    fn code(n: u8) -> Past {
+        past(n, Ended::Died(Death::Code(n)))
+    }
+
+    fn known(receipts: &Receipts, upto: u8) -> Vec<u8> {
+        (0..upto).filter(|n| receipts.find(&format!("r{n}").parse().unwrap()) == Some(&code(*n))).collect()
+    }
+
+    #[test]
+    fn the_newest_survive_a_restart_at_any_point() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..20 {
+            // A new one for each: as if the node host died in between.
+            let mut receipts = Receipts::with_generation(dir.path(), 4).unwrap();
+            receipts.remember(code(n));
+            let first = (n / 4).saturating_sub(1) * 4;
+            let want: Vec<u8> = (first..=n).collect();
+            assert_eq!(known(&receipts, 20), want);
+            assert_eq!(known(&Receipts::with_generation(dir.path(), 4).unwrap(), 20), want);
+        }
+        for name in [NEWER, OLDER] {
+            let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_costs_only_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(NEWER);
+        let mut receipts = Receipts::open(dir.path()).unwrap();
+        receipts.remember(code(0));
+        receipts.remember(code(1));
+        let whole = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+        let mut receipts = Receipts::open(dir.path()).unwrap();
+        assert_eq!(known(&receipts, 3), [0]);
+        receipts.remember(code(2));
+        assert_eq!(known(&Receipts::open(dir.path()).unwrap(), 3), [0, 2]);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let ended = |detail: String| Ended::CouldNotStart { kind: StartFailure::NotFound, errno: 2, detail };
+        let mut receipts = Receipts::open(dir.path()).unwrap();
+        receipts.remember(past(1, ended("ü".repeat(100_000))));
+        let want = past(1, ended("ü".repeat(DETAIL_MAX) + "…"));
+        assert_eq!(receipts.find(&want.run_id), Some(&want));
+        assert_eq!(Receipts::open(dir.path()).unwrap().find(&want.run_id), Some(&want));
+    }
+}
