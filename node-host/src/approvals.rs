@@ -78,6 +78,14 @@ impl Approvals {
         let update = ApprovalsDocument::parse_update(file).map_err(|e| {
             Fault::new(ErrorCode::InvalidRequest, format!("the approvals document was refused: {e}"))
         })?;
+        // An unknown word would count as absent, and absent is the wide built-in.
+        if !update.unset.is_empty() {
+            return Err(Fault::new(
+                ErrorCode::InvalidRequest,
+                format!("the approvals document was refused: unknown word at {}", update.unset.join(", ")),
+            )
+            .hint("security is deny, allowlist or full; ask is off, on-miss or always"));
+        }
         let held = self.writing.lock();
         let raw = self.raw()?;
         check_base_hash(raw.as_deref(), (!base_hash.is_empty()).then_some(base_hash))
