@@ -1,9 +1,13 @@
 //! Holders kept ready, so that a start does not wait for a fork.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::UnixStream;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{HolderSource, SpareHolder};
@@ -11,8 +15,11 @@ use crate::process::{HolderSource, SpareHolder};
 /// How long a start waits for a holder. A fork takes a fraction of a millisecond.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Holders kept whose session is over. Each takes about 0.3 MiB of its own.
-const IDLE_MAX: usize = 8;
+/// Holders kept whose session is over, in a busy time. Each takes about 0.3 MiB of its own.
+const IDLE_MAX: usize = 32;
+
+/// After this long without a start only the spares stay.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// Pause after the system refused a fork.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,10 +27,25 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Holders that wait for a command.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Fresh ones.
-    spares: Mutex<mpsc::Receiver<SpareHolder>>,
-    /// Those that served before, the latest last.
-    idle: parking_lot::Mutex<Vec<UnixStream>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stock: Mutex<Stock>,
+    /// One permit for each holder in stock. Starts are served in the order in which they came.
+    available: Semaphore,
+    /// A start took a holder, or waits for one.
+    taken: Notify,
+}
+
+#[derive(Debug)]
+struct Stock {
+    /// The latest last: it is the warmest.
+    holders: Vec<UnixStream>,
+    /// Starts that want a holder and have none.
+    waiting: usize,
+    last_start: Instant,
 }
 
 /// No holder could be had.
@@ -40,58 +62,120 @@ pub enum PoolError {
 impl Pool {
     /// Keeps `spares` holders ready until `over`.
     pub(super) fn start(source: HolderSource, spares: usize, over: CancellationToken) -> Pool {
-        // The task has one more in its hands while the channel is full.
-        let (ready, taken) = mpsc::channel(spares.saturating_sub(1).max(1));
+        let shared = Arc::new(Shared {
+            stock: Mutex::new(Stock { holders: Vec::new(), waiting: 0, last_start: Instant::now() }),
+            available: Semaphore::new(0),
+            taken: Notify::new(),
+        });
+        let filled = Arc::clone(&shared);
         tokio::spawn(async move {
             tokio::select! {
-                () = refill(source, ready) => {}
+                () = refill(source, &filled, spares.max(1)) => {}
                 () = over.cancelled() => {}
             }
+            filled.available.close();
         });
-        Pool { spares: Mutex::new(taken), idle: parking_lot::Mutex::default() }
+        Pool { shared }
     }
 
     /// Takes back a holder whose session is over. One too many sees its connection close and leaves.
     pub(super) fn give_back(&self, holder: UnixStream) {
-        let mut idle = self.idle.lock();
-        if idle.len() < IDLE_MAX {
-            idle.push(holder);
-        }
+        self.shared.put(holder);
     }
 
     /// A holder and the connection to it.
     pub(super) async fn take(&self) -> Result<UnixStream, PoolError> {
-        let idle = self.idle.lock().pop();
-        if let Some(idle) = idle {
-            return Ok(idle);
-        }
-        let spare = tokio::time::timeout(WAIT, async { self.spares.lock().await.recv().await });
-        let spare = spare.await.map_err(|_| PoolError::TooSlow)?.ok_or(PoolError::LauncherGone)?;
-        let stream = std::os::unix::net::UnixStream::from(spare.socket);
-        let ready = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
-        ready.map_err(|error| {
-            tracing::warn!(holder = spare.pid, %error, "a holder's socket could not be used");
-            PoolError::TooSlow
-        })
+        let _waits = Waits::new(&self.shared);
+        let permit = tokio::time::timeout(WAIT, self.shared.available.acquire())
+            .await
+            .map_err(|_| PoolError::TooSlow)?
+            .map_err(|_| PoolError::LauncherGone)?;
+        permit.forget();
+        // The permit stands for one of them.
+        self.shared.stock.lock().holders.pop().ok_or(PoolError::TooSlow)
     }
 }
 
-async fn refill(mut source: HolderSource, ready: mpsc::Sender<SpareHolder>) {
-    loop {
-        match source.next().await {
-            Ok(spare) => {
-                if ready.send(spare).await.is_err() {
-                    return;
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                tracing::error!("the launcher is gone; no new session can be started");
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no holder could be made");
-                tokio::time::sleep(PAUSE).await;
-            }
+/// Counts a start that wants a holder, also when its caller gives up.
+struct Waits<'a>(&'a Shared);
+
+impl<'a> Waits<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        let mut stock = shared.stock.lock();
+        stock.waiting += 1;
+        stock.last_start = Instant::now();
+        drop(stock);
+        shared.taken.notify_one();
+        Self(shared)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.stock.lock().waiting -= 1;
+        self.0.taken.notify_one();
+    }
+}
+
+impl Shared {
+    fn put(&self, holder: UnixStream) {
+        let mut stock = self.stock.lock();
+        if stock.holders.len() < IDLE_MAX {
+            stock.holders.push(holder);
+            self.available.add_permits(1);
         }
     }
+
+    /// Whether one more is wanted: for those that wait, and the spares.
+    fn wants(&self, spares: usize) -> bool {
+        let stock = self.stock.lock();
+        // Those that wait have a claim on what is in stock.
+        stock.holders.len() < stock.waiting.max(spares)
+    }
+
+    /// Lets all but the spares go after a quiet time.
+    fn trim(&self, spares: usize) {
+        let mut stock = self.stock.lock();
+        if stock.waiting > 0 || stock.last_start.elapsed() < QUIET {
+            return;
+        }
+        while stock.holders.len() > spares {
+            let Ok(permit) = self.available.try_acquire() else { return };
+            permit.forget();
+            stock.holders.pop();
+        }
+    }
+}
+
+async fn refill(mut source: HolderSource, shared: &Shared, spares: usize) {
+    loop {
+        while shared.wants(spares) {
+            match source.next().await {
+                Ok(SpareHolder { pid, socket }) => match connection(socket) {
+                    Ok(holder) => shared.put(holder),
+                    Err(error) => {
+                        tracing::warn!(holder = pid, %error, "a holder's socket could not be used");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                    tracing::error!("the launcher is gone; no new session can be started");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no holder could be made");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+        if tokio::time::timeout(QUIET, shared.taken.notified()).await.is_err() {
+            shared.trim(spares);
+        }
+    }
+}
+
+fn connection(socket: OwnedFd) -> std::io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
 }

@@ -25,7 +25,7 @@ use crate::process::wire::{self, FrameBuffer, FrameError, LaunchSpec, ToHolder};
 use crate::process::{EnvVar, LauncherHandle, Mode};
 
 /// Spare holders that may turn out dead before a start gives up.
-const HOLDER_TRIES: usize = 12;
+const HOLDER_TRIES: usize = 40;
 
 /// How often the age of finished sessions is looked at.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -371,7 +371,15 @@ impl Registry {
     }
 
     async fn load_one(self: &Arc<Self>, dir: &Path) {
-        let Journal { receipt, started, exit } = journal::read(dir).unwrap_or_default();
+        let Journal { receipt, started, exit } = match journal::read(dir) {
+            Ok(journal) => journal,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Journal::default(),
+            // Unreadable for now is not the same as empty: its command may run.
+            Err(error) => {
+                tracing::error!(dir = %dir.display(), %error, "a session cannot be read; it is left as it is");
+                return;
+            }
+        };
         let Some(receipt) = receipt else {
             // The node died between making the directory and writing the receipt: nothing ran.
             store::remove(dir);
@@ -398,8 +406,11 @@ impl Registry {
                 tether.adopt(status.as_ref());
                 tokio::spawn(tether.run(self.over.clone()));
             }
-            Err(_) => {
+            Err(error) if tether::is_gone(&error) => {
                 self.insert_finished(receipt, dir, tether::settle(dir, asked), started);
+            }
+            Err(error) => {
+                tracing::error!(dir = %dir.display(), %error, "a holder cannot be reached; its session is left as it is");
             }
         }
     }
@@ -438,7 +449,7 @@ async fn connect_soon(dir: &Path) -> io::Result<(UnixStream, FrameBuffer, Option
     loop {
         match tether::connect(dir).await {
             Err(error)
-                if error.kind() == io::ErrorKind::NotFound
+                if (error.kind() == io::ErrorKind::NotFound || !tether::is_gone(&error))
                     && tokio::time::Instant::now() < until
                     && journal::read(dir).is_ok_and(|journal| journal.exit.is_none()) =>
             {

@@ -346,7 +346,7 @@ async fn look_again(dir: &Path, session: &SessionId) -> Found {
 }
 
 /// Whether an error of [`connect`] means that no holder is there: no socket, or one that nobody listens on.
-fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
