@@ -101,7 +101,7 @@ pub fn main() -> ExitCode {
     if let Command::NodeHost(args) = cli.command {
         return args.run();
     }
-    init_log();
+    node_host::app::init_log();
     identity::install_crypto_provider();
     // A client waits on one connection; only a server has use for threads, and
     // only where a core is left for them (docs/decisions/0004).
@@ -172,13 +172,6 @@ fn fail(fault: &Fault, json: bool) -> ExitCode {
         }
     }
     ExitCode::from(fault.exit_class().status())
-}
-
-fn init_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("FARRUN_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    // Only the first call of a process counts.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
 /// `90`, `90s`, `10m`, `2h`, `30d`; bare numbers are seconds.

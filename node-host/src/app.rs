@@ -80,7 +80,9 @@ pub fn fail(fault: &Fault) -> ExitCode {
     ExitCode::from(fault.exit_class().status())
 }
 
-fn init_log() {
+/// Logs of this process go to stderr, at the level of `FARRUN_LOG`. For both
+/// programs.
+pub fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FARRUN_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     // Only the first call of a process counts.

@@ -55,7 +55,7 @@ impl Operator for Service {
         let id = registry.find(&request.into_inner().node)?;
         let mut node = registry.describe(&id)?;
         if let Some(link) = registry.link(&id)
-            && let Ok(sessions) = super::tools::sessions_of(&link).await
+            && let Ok(sessions) = crate::start::sessions_of(&link).await
         {
             let running = sessions.iter().filter(|s| s.exit.is_none()).count();
             node.sessions_running = u32::try_from(running).unwrap_or(u32::MAX);

@@ -14,7 +14,6 @@ use tonic::{Request, Response, Status, Streaming};
 use super::Service;
 use crate::follow::{Follow, OnClose};
 use crate::input;
-use crate::node_link::Link;
 use crate::start::{self, Started};
 
 /// Events that may wait for a slow client. Credit stops the node beyond that.
@@ -198,9 +197,4 @@ impl Service {
 struct Typing {
     writer: (u64, u64),
     frames: Streaming<pb::ClientFrame>,
-}
-
-/// The sessions of one node.
-pub(super) async fn sessions_of(link: &Arc<Link>) -> Result<Vec<pb::SessionInfo>, Fault> {
-    start::sessions_of(link).await
 }
