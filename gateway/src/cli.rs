@@ -7,9 +7,11 @@ macro_rules! say_line {
     ($($text:tt)*) => { crate::cli::output::print_line(format_args!($($text)*)) };
 }
 
+mod approvals;
 pub mod client;
 mod demo;
 mod exec;
+mod exec_policy;
 mod nodes;
 mod operators;
 mod output;
@@ -72,6 +74,12 @@ enum Command {
     /// Pair and manage nodes.
     #[command(subcommand)]
     Nodes(nodes::NodesCommand),
+    /// Show and change what a machine allows: this one, or a node.
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
+    /// Show and change what this machine asks for and allows, both at once.
+    #[command(subcommand)]
+    ExecPolicy(exec_policy::ExecPolicyCommand),
     /// Manage remote operators.
     #[command(subcommand)]
     Operators(operators::OperatorsCommand),
@@ -138,6 +146,8 @@ async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Sessions(args) => sessions::list(&common, args).await,
         Command::Kill(args) => sessions::kill(&common, args).await,
         Command::Nodes(command) => nodes::run(&common, command).await,
+        Command::Approvals(command) => approvals::run(&common, command).await,
+        Command::ExecPolicy(command) => exec_policy::run(&common, command).await,
         Command::Operators(command) => operators::run(&common, command).await,
         Command::Status => nodes::status(&common).await,
         Command::Demo(args) => demo::run(args).await,
@@ -202,6 +212,35 @@ mod tests {
     #[test]
     fn flags_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn command_lines_about_policy() {
+        let table = [
+            ("approvals get", true),
+            ("approvals get --gateway --json", true),
+            ("approvals get --node a", true),
+            ("approvals get --node a --gateway", false),
+            ("approvals set - --base-hash h", true),
+            ("approvals set", false),
+            ("approvals allowlist add /usr/bin/git --agent a --arg-pattern -n", true),
+            ("approvals allowlist remove git --node a", true),
+            ("approvals allowlist add", false),
+            ("exec-policy show --agent a", true),
+            ("exec-policy preset deny-all", true),
+            ("exec-policy preset other", false),
+            ("exec-policy set --host node", true),
+            ("exec-policy set --host mars", false),
+            ("exec-policy set --security allowlist --ask on-miss --ask-fallback deny", true),
+            ("exec-policy set --security Deny", false),
+            ("exec-policy set", false),
+            ("exec --agent a --security deny --ask always -- true", true),
+            ("exec --security none -- true", false),
+        ];
+        for (line, good) in table {
+            let parsed = Cli::try_parse_from(std::iter::once("gateway").chain(line.split(' ')));
+            assert_eq!(parsed.is_ok(), good, "{line}: {:?}", parsed.err());
+        }
     }
 
     #[test]

@@ -102,6 +102,7 @@ impl Follow {
                 session: Some(session),
                 existing: started.existing,
                 workdir: started.workdir,
+                left_out_env: started.left_out_env,
             }),
         };
         (follow, handle)

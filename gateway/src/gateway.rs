@@ -12,6 +12,7 @@ use proto::v1 as pb;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
+use crate::config_cache::ConfigCache;
 use crate::pairing::Pairing;
 use crate::registry::{Registry, store_fault};
 use crate::store::{SqliteStore, Store, UnixMs};
@@ -41,6 +42,8 @@ pub struct Gateway {
     pub settings: Settings,
     /// Nodes and operators.
     pub registry: Arc<Registry>,
+    /// What is configured for commands.
+    pub(crate) config: ConfigCache,
     /// Open pairing requests.
     pub pairing: Mutex<Pairing>,
     /// Durable state.
@@ -71,8 +74,10 @@ impl Gateway {
         let authority = open_authority(state)?;
         let server = authority.issue_server(OTHER_CERTIFICATE_LIFETIME, clock::now()).map_err(internal)?;
         let certificate = Arc::new(ServerCertificate::new(server).map_err(internal)?);
+        let config = ConfigCache::new(state.openclaw_json());
         Ok(Arc::new(Self {
             settings,
+            config,
             registry,
             pairing: Mutex::default(),
             store,

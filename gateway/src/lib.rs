@@ -8,6 +8,7 @@
 
 pub mod cli;
 mod clock;
+mod config_cache;
 pub mod feed;
 pub mod follow;
 pub mod gateway;
@@ -18,6 +19,7 @@ pub mod node_link;
 pub mod pairing;
 pub mod reference;
 pub mod registry;
+mod requested;
 pub mod serve;
 pub mod server;
 mod start;

@@ -50,9 +50,12 @@ impl Ready {
     /// Serves until [`Gateway::stopping`] is cancelled.
     pub async fn serve(self) -> Result<(), Fault> {
         let fresh = tokio::spawn(Arc::clone(&self.gateway).keep_certificate_fresh());
+        let gateway = Arc::clone(&self.gateway);
+        let reading = tokio::spawn(async move { gateway.config.keep_fresh(&gateway.stopping).await });
         let socket = self.gateway.settings.state.gateway_socket();
         let outcome = Box::pin(server::serve(self.gateway, self.tcp, self.unix)).await;
         fresh.abort();
+        reading.abort();
         // A stale socket is replaced at the next start anyway.
         let _ = std::fs::remove_file(socket);
         outcome

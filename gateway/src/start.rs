@@ -13,6 +13,7 @@ use crate::follow::OnClose;
 use crate::gateway::Gateway;
 use crate::kills;
 use crate::node_link::{Link, Unanswered};
+use crate::requested::{requested, wire_ask, wire_security};
 
 /// Limit of a run that names none (`runtime.md` §12).
 const DEFAULT_TIMEOUT_MS: u64 = 1_800_000;
@@ -40,9 +41,11 @@ pub struct Started {
     pub existing: bool,
     /// Where it runs, when known.
     pub workdir: String,
+    /// Variables of the request that do not reach the command.
+    pub left_out_env: Vec<String>,
 }
 
-/// Chooses the node and translates the request; refuses what a gateway can
+/// Chooses the node, adds the policy that is configured here and translates the request; refuses what a gateway can
 /// already see is wrong. The node checks all of it again.
 pub(crate) fn route(
     gateway: &Gateway,
@@ -51,15 +54,10 @@ pub(crate) fn route(
     check_host(&request)?;
     policy::check_overrides(request.env.iter().map(|(k, v)| (k.as_str(), v.as_str())))
         .map_err(|rejected| Fault::new(ErrorCode::EnvRejected, format!("Security Violation: {rejected}")))?;
+    let agent = (!request.agent_id.is_empty()).then_some(request.agent_id.as_str());
+    let exec = gateway.config.load()?.exec(agent);
+    let requested = requested(&exec, &request)?;
     let link = gateway.registry.find_connected(&request.node)?;
-    let security = match request.security() {
-        pb::Security::Unspecified => pb::Security::Full,
-        given => given,
-    };
-    let ask = match request.ask() {
-        pb::Ask::Unspecified => pb::Ask::Off,
-        given => given,
-    };
     let stdin = match (request.stdin(), &request.terminal) {
         (pb::Stdin::Unspecified, None) => pb::Stdin::Closed,
         (pb::Stdin::Unspecified, Some(_)) => pb::Stdin::Open,
@@ -76,11 +74,12 @@ pub(crate) fn route(
         stdin: stdin.into(),
         terminal: request.terminal,
         deadline: Some(deadline),
-        security: security.into(),
-        ask: ask.into(),
+        security: wire_security(requested.security).into(),
+        ask: wire_ask(requested.ask).into(),
         agent_id: request.agent_id,
         session_key: request.session_key,
         subscribe: None,
+        strict_inline_eval: exec.strict_inline_eval,
     };
     if run.encoded_len() > RUN_MAX {
         return Err(Fault::new(
@@ -174,11 +173,16 @@ async fn dispatch(
         )));
     };
     match outcome {
-        pb::run_reply::Outcome::Started(pb::RunStarted { session: Some(session), existing, workdir }) => {
+        pb::run_reply::Outcome::Started(pb::RunStarted {
+            session: Some(session),
+            existing,
+            workdir,
+            left_out_env,
+        }) => {
             if !pause {
                 link.share_feed(subscription, &session.session_id);
             }
-            Ok(Started { link: Arc::clone(link), session, reader, existing, workdir })
+            Ok(Started { link: Arc::clone(link), session, reader, existing, workdir, left_out_env })
         }
         pb::run_reply::Outcome::Started(_) => Err(Unanswered::Lost(Fault::new(
             ErrorCode::Internal,
@@ -202,7 +206,7 @@ pub(crate) async fn attach(
         ));
     }
     let reader = link.read(&session.session_id, request.from_offset, on_close == OnClose::Kill)?;
-    Ok(Started { link, session, reader, existing: true, workdir: String::new() })
+    Ok(Started { link, session, reader, existing: true, workdir: String::new(), left_out_env: Vec::new() })
 }
 
 /// The session that a reference (id or unique prefix, also a run id) means,

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use config::StateDir;
+use config::{ApprovalsFile, StateDir};
 use fault::{ErrorCode, Fault};
 use identity::{Fingerprint, PairLink, Pin};
 use policy::PassList;
@@ -22,6 +23,9 @@ use crate::link::{self, Removed};
 use crate::node::Node;
 use crate::process::{Launcher, LauncherHandle};
 use crate::sessions::{Limits, Sessions};
+
+/// How long a stopping node host waits for the notes on used rules.
+const LAST_NOTES: Duration = Duration::from_secs(2);
 
 /// How to run.
 #[derive(Debug, Clone, Default)]
@@ -102,25 +106,41 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
         .unwrap_or_else(facts::hostname);
     let default_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let pass = PassList::new(&settings.pass_env);
-    let approvals = Approvals::new(state.approvals(), settings.remote_approvals);
+    let approvals = Approvals::new(ApprovalsFile::new(state.approvals()), settings.remote_approvals);
     let sessions = Sessions::open(state.sessions(), launcher, Limits::default()).await.map_err(|e| {
         Fault::new(ErrorCode::StoreUnreadable, format!("the sessions of this node cannot be read: {e}"))
     })?;
-    let door = Door::new(approvals, std::env::vars_os(), &pass, default_dir, name.clone());
+    let door =
+        Door::new(approvals, state.openclaw_json(), std::env::vars_os(), &pass, default_dir, name.clone());
     let node = Arc::new(Node::new(name, door, sessions));
 
     let stopping = CancellationToken::new();
     let code = stop_on_signal(stopping.clone())?;
-    let wanted = pairing(&settings, known.as_ref())?;
+    let notes = tokio::spawn(node.door.approvals().clone().keep_notes(stopping.clone()));
+    let outcome = serve_gateway(&settings, &state, &node, &key, known.as_ref(), &stopping).await;
+    stopping.cancel();
+    let _ = tokio::time::timeout(LAST_NOTES, notes).await;
+    outcome.map(|()| ExitCode::from(*code.lock()))
+}
+
+/// Pairs where that is needed, and serves the gateway until stopped or removed.
+async fn serve_gateway(
+    settings: &Settings,
+    state: &StateDir,
+    node: &Arc<Node>,
+    key: &identity::PrivateKey,
+    known: Option<&keys::KnownGateway>,
+    stopping: &CancellationToken,
+) -> Result<(), Fault> {
+    let wanted = pairing(settings, known)?;
     // Only a certificate of the same gateway is of use.
-    let on_disk =
-        known.as_ref().filter(|known| wanted.pin == Pin::Fingerprint(known.fingerprint)).and_then(|known| {
-            let known = keys::KnownGateway { address: wanted.address.clone(), ..known.clone() };
-            Paired::load(&state, &known, &key)
-        });
+    let on_disk = known.filter(|known| wanted.pin == Pin::Fingerprint(known.fingerprint)).and_then(|known| {
+        let known = keys::KnownGateway { address: wanted.address.clone(), ..known.clone() };
+        Paired::load(state, &known, key)
+    });
     if let Some(mut paired) = on_disk {
-        match link::keep(&node, &mut paired, &stopping).await {
-            Ok(()) => return Ok(ExitCode::from(*code.lock())),
+        match link::keep(node, &mut paired, stopping).await {
+            Ok(()) => return Ok(()),
             // The certificate was one of a pairing that had ended before: the invite is for a new one. A node that is
             // removed while it serves is gone, whatever invite it came with.
             Err(Removed::BeforeWelcome(fault)) if settings.pair.is_some() => {
@@ -129,11 +149,11 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
             Err(removed) => return Err(removed.into_fault()),
         }
     }
-    if let Some(mut paired) = enrol(&node, &state, &key, &wanted, &stopping).await? {
-        announce_policy(&node);
-        link::keep(&node, &mut paired, &stopping).await.map_err(Removed::into_fault)?;
+    if let Some(mut paired) = enrol(node, state, key, &wanted, stopping).await? {
+        announce_policy(node);
+        link::keep(node, &mut paired, stopping).await.map_err(Removed::into_fault)?;
     }
-    Ok(ExitCode::from(*code.lock()))
+    Ok(())
 }
 
 /// Whom to pair with: the link, the flags, or what was paired before.

@@ -1,16 +1,27 @@
-//! `exec-approvals.json` of this machine: read at each run, replaced under
-//! compare-and-swap.
+//! `exec-approvals.json` of this machine, as the node host uses it: who may replace it, and the note of which rules
+//! were used. How it is read and written is the affair of [`ApprovalsFile`].
 //!
-//! A document that cannot be used means deny, with the reason. A missing one
-//! means the built-in policy (`policy.md` §1.3).
+//! A document that cannot be used means deny, with the reason. A missing one means the built-in policy (`policy.md`
+//! §1.3).
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use config::{PrivateMode, read_private, write_private};
+use config::{ApprovalsFile, Loaded, RuleUsage};
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
-use policy::{ApprovalsDocument, HostPolicy, MAX_DOCUMENT_BYTES, check_base_hash, hash_of};
+use policy::HostPolicy;
 use proto::v1 as pb;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// From the first use of a rule to the note of it.
+const NOTE_AFTER: Duration = Duration::from_secs(2);
+/// Least time between two notes. Each one changes the document, and with it the hash that a person's change names.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// Most rules whose use waits to be noted.
+const USES_MAX: usize = 512;
 
 /// Whether the gateway may replace the document. The node decides what runs on it, so only a person at this machine
 /// can say yes.
@@ -26,44 +37,55 @@ pub enum RemoteApprovals {
 /// The document of one state directory.
 #[derive(Debug)]
 pub struct Approvals {
-    path: PathBuf,
+    file: ApprovalsFile,
     remote: RemoteApprovals,
-    /// Held from the comparison to the swap.
-    writing: Mutex<()>,
+    uses: Mutex<Vec<RuleUsage>>,
+    used: Notify,
 }
 
 impl Approvals {
-    /// The document at `path`; it need not exist.
-    pub fn new(path: PathBuf, remote: RemoteApprovals) -> Self {
-        Self { path, remote, writing: Mutex::default() }
+    /// A document; it need not exist.
+    pub fn new(file: ApprovalsFile, remote: RemoteApprovals) -> Self {
+        Self { file, remote, uses: Mutex::default(), used: Notify::new() }
     }
 
     /// Where it lies.
-    pub fn path(&self) -> &std::path::Path {
-        &self.path
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
-    /// What this machine allows an agent, from the file as it is now.
-    pub fn policy(&self, agent: Option<&str>) -> Result<HostPolicy, Fault> {
-        Ok(self.document()?.resolve(agent))
-    }
-
-    /// The answer to `system.execApprovals.get`.
-    pub fn show(&self) -> Result<pb::ApprovalsDocument, Fault> {
-        let raw = self.raw()?;
-        let document = match &raw {
-            Some(text) => ApprovalsDocument::parse(text).map_err(|e| self.malformed(&e))?,
-            None => ApprovalsDocument::default(),
-        };
-        Ok(pb::ApprovalsDocument {
-            path: self.path.display().to_string(),
-            exists: raw.is_some(),
-            hash: hash_of(raw.as_deref()),
-            file: document.redacted().to_text(),
+    /// The document as it is now.
+    ///
+    /// # Errors
+    /// It cannot be used; the text is that of a refused run.
+    pub fn load(&self) -> Result<Arc<Loaded>, Fault> {
+        self.file.load().map_err(|error| {
+            let mut fault = Fault::from(error);
+            fault.message.insert_str(0, "SYSTEM_RUN_DENIED: ");
+            fault
         })
     }
 
-    /// The answer to `system.execApprovals.set`.
+    /// What this machine allows an agent, from the file as it is now.
+    ///
+    /// # Errors
+    /// See [`Approvals::load`].
+    pub fn policy(&self, agent: Option<&str>) -> Result<HostPolicy, Fault> {
+        Ok(self.load()?.document.resolve(agent))
+    }
+
+    /// The answer to `system.execApprovals.get`.
+    ///
+    /// # Errors
+    /// See [`Approvals::load`].
+    pub fn show(&self) -> Result<pb::ApprovalsDocument, Fault> {
+        Ok(self.shown(&*self.load()?))
+    }
+
+    /// The answer to `system.execApprovals.set`. Waits for the disk and for others who change the document.
+    ///
+    /// # Errors
+    /// This machine did not agree, the update is of no use, or the document changed since `base_hash`.
     pub fn replace(&self, file: &str, base_hash: &str) -> Result<pb::ApprovalsDocument, Fault> {
         match self.remote {
             RemoteApprovals::Accepted => {}
@@ -75,73 +97,72 @@ impl Approvals {
                 .hint("edit exec-approvals.json there, or start node-host with --remote-approvals"));
             }
         }
-        let update = ApprovalsDocument::parse_update(file).map_err(|e| {
-            Fault::new(ErrorCode::InvalidRequest, format!("the approvals document was refused: {e}"))
-        })?;
-        // An unknown word would count as absent, and absent is the wide built-in.
-        if !update.unset.is_empty() {
-            return Err(Fault::new(
-                ErrorCode::InvalidRequest,
-                format!("the approvals document was refused: unknown word at {}", update.unset.join(", ")),
-            )
-            .hint("security is deny, allowlist or full; ask is off, on-miss or always"));
-        }
-        let held = self.writing.lock();
-        let raw = self.raw()?;
-        check_base_hash(raw.as_deref(), (!base_hash.is_empty()).then_some(base_hash))
-            .map_err(|e| Fault::new(ErrorCode::ApprovalsConflict, e.to_string()).hint("reload and retry"))?;
-        // A malformed file may be replaced by whoever names its hash; there is
-        // just no socket to keep.
-        let current = raw.as_deref().and_then(|text| ApprovalsDocument::parse(text).ok()).unwrap_or_default();
-        let text = update.document.keeping_socket_of(&current).to_text();
-        write_private(&self.path, text.as_bytes()).map_err(|e| {
-            Fault::new(
-                ErrorCode::StoreUnreadable,
-                format!("the approvals document could not be written: {}", chain(&e)),
-            )
-        })?;
-        drop(held);
-        self.show()
+        let change = self.file.replace(file, (!base_hash.is_empty()).then_some(base_hash))?;
+        tracing::warn!(from = change.before_hash, to = change.loaded.hash, "the gateway replaced the policy");
+        Ok(self.shown(&change.loaded))
     }
 
-    fn document(&self) -> Result<ApprovalsDocument, Fault> {
-        match self.raw()? {
-            Some(text) => ApprovalsDocument::parse(&text).map_err(|e| self.malformed(&e)),
-            None => Ok(ApprovalsDocument::default()),
+    fn shown(&self, loaded: &Loaded) -> pb::ApprovalsDocument {
+        pb::ApprovalsDocument {
+            path: self.path().display().to_string(),
+            exists: loaded.exists,
+            hash: loaded.hash.clone(),
+            file: loaded.document.redacted().to_text(),
         }
     }
 
-    fn raw(&self) -> Result<Option<String>, Fault> {
-        match read_private(&self.path, MAX_DOCUMENT_BYTES as u64, PrivateMode::Readable) {
-            Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|e| self.malformed(&e)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(self.malformed(&error)),
+    /// Rules were used. It is written down later, by [`Approvals::keep_notes`].
+    pub fn note(&self, uses: Vec<RuleUsage>) {
+        if uses.is_empty() {
+            return;
+        }
+        let mut waiting = self.uses.lock();
+        for used in uses {
+            let same = |old: &&mut RuleUsage| {
+                old.agent == used.agent && old.pattern == used.pattern && old.arg_pattern == used.arg_pattern
+            };
+            if let Some(old) = waiting.iter_mut().find(same) {
+                *old = used;
+            } else if waiting.len() < USES_MAX {
+                waiting.push(used);
+            }
+        }
+        self.used.notify_one();
+    }
+
+    /// Writes down which rules were used, now and then, until `stopping`, and then once more.
+    pub async fn keep_notes(self: Arc<Self>, stopping: CancellationToken) {
+        let mut again = Duration::ZERO;
+        while !stopping.is_cancelled() {
+            let pause = async {
+                tokio::time::sleep(again).await;
+                self.used.notified().await;
+                tokio::time::sleep(NOTE_AFTER).await;
+            };
+            tokio::select! {
+                () = pause => {}
+                () = stopping.cancelled() => {}
+            }
+            let this = Arc::clone(&self);
+            // It waits for the disk, and perhaps for another writer.
+            let _ = tokio::task::spawn_blocking(move || this.write_notes()).await;
+            again = NOTE_EVERY;
         }
     }
 
-    fn malformed(&self, error: &dyn std::error::Error) -> Fault {
-        Fault::new(
-            ErrorCode::ApprovalsMalformed,
-            format!(
-                "SYSTEM_RUN_DENIED: {} cannot be used, so nothing runs: {}",
-                self.path.display(),
-                chain(error)
-            ),
-        )
-        .hint("repair the file; it is read again at the next run")
+    fn write_notes(&self) {
+        let uses = std::mem::take(&mut *self.uses.lock());
+        if let Err(error) = self.file.record_usage(&uses) {
+            // Only the note is lost; what the document's state means for runs they find out themselves.
+            tracing::info!(error = %Fault::from(error), "the use of rules was not noted");
+        }
     }
 }
 
-/// An error with its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+/// One use of a rule, now.
+pub fn usage_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -153,7 +174,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("exec-approvals.json");
         let deny = r#"{"version":1,"defaults":{"security":"deny"}}"#;
-        let refused = Approvals::new(path.clone(), RemoteApprovals::Refused);
+        let refused = Approvals::new(ApprovalsFile::new(&path), RemoteApprovals::Refused);
         let base = refused.show().unwrap().hash;
         let fault = refused.replace(deny, &base).unwrap_err();
         assert_eq!(
@@ -162,7 +183,7 @@ mod tests {
                 .hint("edit exec-approvals.json there, or start node-host with --remote-approvals")
         );
         assert!(!path.exists());
-        let accepted = Approvals::new(path.clone(), RemoteApprovals::Accepted);
+        let accepted = Approvals::new(ApprovalsFile::new(&path), RemoteApprovals::Accepted);
         let document = accepted.replace(deny, &base).unwrap();
         assert!(path.exists());
         // Reading needs no agreement.

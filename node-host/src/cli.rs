@@ -1,5 +1,7 @@
 //! The command line of `node-host`.
 
+mod policy;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,6 +24,9 @@ pub struct Cli {
 enum Command {
     /// Pair with a gateway if need be, connect, and serve until stopped.
     Run(RunArgs),
+    /// What may run on this machine, and why.
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
 }
 
 /// The flags of `node-host run`.
@@ -73,5 +78,9 @@ impl RunArgs {
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => args.run(),
+        Command::Policy(command) => {
+            app::init_log();
+            policy::run(command)
+        }
     }
 }

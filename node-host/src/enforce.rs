@@ -7,6 +7,9 @@
 
 mod asked;
 mod command;
+mod disk;
+mod rules;
+mod skill_list;
 mod workdir;
 
 use std::collections::BTreeMap;
@@ -15,17 +18,30 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use config::RuleUsage;
 use fault::{ErrorCode, Fault};
 use parking_lot::RwLock;
-use policy::{DenialKind, EffectivePolicy, PassList, Verdict, clean_inherited, judge};
+use policy::analyse::Rules;
+use policy::command::blocked_env_assignments;
+use policy::plan::{Grant, Invocation, Launch, Plan};
+use policy::resolve::Lookup;
+use policy::skills::Skills;
+use policy::{
+    Denial, DenialKind, EffectivePolicy, Judgement, PassList, Requested, Security, Terms, Verdict,
+    clean_inherited, judge, reduce_for_shell_wrapper,
+};
 use proto::v1 as pb;
 use session::RunId;
 
-use crate::approvals::Approvals;
+use crate::approvals::{Approvals, usage_now};
 use crate::process::{EnvVar, Mode};
 use crate::sessions::StartRequest;
 
 pub use asked::Asked;
+use command::Command;
+use disk::Disk;
+use rules::{AgentRules, RuleBook};
+use skill_list::SkillList;
 
 /// Time between TERM and KILL. Short enough that a kill or a deadline leaves
 /// nothing alive after two seconds.
@@ -34,9 +50,13 @@ pub const KILL_GRACE_MS: u64 = 1000;
 /// The door of one node host.
 #[derive(Debug)]
 pub struct Door {
-    approvals: Approvals,
+    rules: RuleBook,
+    disk: Disk,
+    skills: SkillList,
     /// The service's environment as it was at the start, cleaned.
     base_env: BTreeMap<OsString, OsString>,
+    /// PATH in there. Commands get no other.
+    path: String,
     home: Option<PathBuf>,
     /// Where commands run that name no directory.
     default_dir: PathBuf,
@@ -50,12 +70,21 @@ pub struct Permit {
     request: StartRequest,
     effective: EffectivePolicy,
     command_text: String,
+    /// Variables of the request that do not reach the command.
+    left_out_env: Vec<String>,
+    /// The entries that satisfied it.
+    used: Vec<RuleUsage>,
 }
 
 impl Permit {
     /// What is launched.
     pub fn into_request(self) -> StartRequest {
         self.request
+    }
+
+    /// Variables of the request that do not reach the command, and the entries that satisfied it.
+    pub fn take_notes(&mut self) -> (Vec<String>, Vec<RuleUsage>) {
+        (std::mem::take(&mut self.left_out_env), std::mem::take(&mut self.used))
     }
 
     /// The plan as `system.run.prepare` reports it.
@@ -78,6 +107,7 @@ impl Door {
     /// named in `pass` reach commands though they look like secrets.
     pub fn new(
         approvals: Approvals,
+        config: PathBuf,
         environment: impl Iterator<Item = (OsString, OsString)>,
         pass: &PassList,
         default_dir: PathBuf,
@@ -85,7 +115,18 @@ impl Door {
     ) -> Self {
         let base_env: BTreeMap<_, _> = clean_inherited(environment, pass).into_iter().collect();
         let home = base_env.get(&OsString::from("HOME")).map(PathBuf::from);
-        Self { approvals, base_env, home, default_dir, name: RwLock::new(name.into()) }
+        // A PATH that no rule could name is not searched.
+        let path = base_env.get(&OsString::from("PATH")).and_then(|path| path.to_str()).unwrap_or_default();
+        Self {
+            rules: RuleBook::new(approvals, config, home.clone()),
+            disk: Disk::default(),
+            skills: SkillList::default(),
+            path: path.to_owned(),
+            base_env,
+            home,
+            default_dir,
+            name: RwLock::new(name.into()),
+        }
     }
 
     /// From now on texts call this node so.
@@ -94,8 +135,13 @@ impl Door {
     }
 
     /// The document of this machine.
-    pub fn approvals(&self) -> &Approvals {
-        &self.approvals
+    pub fn approvals(&self) -> &Arc<Approvals> {
+        self.rules.approvals()
+    }
+
+    /// The programs of the gateway's skills, as it names them now.
+    pub fn name_skills(&self, names: Vec<String>) {
+        self.skills.set(names);
     }
 
     /// PATH as commands get it.
@@ -109,28 +155,47 @@ impl Door {
     /// # Errors
     /// When the policy refuses, the working directory is of no use, or the system could not take the command.
     pub fn decide(&self, asked: Asked) -> Result<Permit, Fault> {
-        let Asked { run_id, command, requested, overrides, mode, deadline_ms, agent, workdir, input_digest } =
-            asked;
-        let effective = EffectivePolicy::combine(requested, &self.approvals.policy(agent.as_deref())?);
-        if let Verdict::Denied(denial) = judge(&effective) {
-            tracing::info!(rule = denial.rule_id, run = %run_id, "run denied");
-            let code = match denial.kind {
-                DenialKind::Disabled => ErrorCode::SystemRunDisabled,
-                DenialKind::Denied => ErrorCode::SystemRunDenied,
-            };
-            return Err(Fault::new(code, denial.message).hint(denial.hint));
+        let rules = self.rules.for_agent(asked.agent.as_deref())?;
+        let effective = EffectivePolicy::combine(asked.requested, &rules.host);
+        if effective.security == Security::Deny {
+            let nowhere = self.judge(&asked.command, None, &rules, &effective, asked.strict_inline_eval);
+            return Err(denied(nowhere, &asked.run_id));
         }
+        if let Some(rejected) = blocked_env_assignments(&asked.command.argv) {
+            return Err(Fault::new(
+                ErrorCode::EnvRejected,
+                format!("SYSTEM_RUN_DENIED: command env assignment rejected: {rejected}"),
+            )
+            .hint("leave these variables out; the node's own values are used"));
+        }
+        let cwd = self.workdir(&asked.workdir)?;
+        let judgement = self.judge_surely(&asked, &cwd, &rules, &effective)?;
+        let Judgement { verdict: Verdict::Run(launch), plan, .. } = judgement else {
+            return Err(denied(judgement, &asked.run_id));
+        };
 
-        let cwd = self.workdir(&workdir)?;
+        let Asked { run_id, command, overrides, mode, deadline_ms, agent, input_digest, .. } = asked;
+        let wrapped = plan.as_ref().is_some_and(Plan::starts_shell_wrapper);
+        let (overrides, left_out_env) = if wrapped && effective.security == Security::Allowlist {
+            reduce_for_shell_wrapper(&overrides)
+        } else {
+            (overrides, Vec::new())
+        };
         let env = self.environment(&overrides, &cwd, &mode, &run_id);
-        command::check_size(&command.argv, &env)?;
+        let used = plan.as_ref().map(|plan| used(plan, &rules, agent.as_deref(), &command.text));
+        let argv = match launch {
+            Launch::AsSent => command.argv,
+            Launch::Argv(argv) => argv,
+            Launch::Shell(text) => command::by_shell(text),
+        };
+        command::check_size(&argv, &env)?;
         let label = command.text.chars().take(512).collect();
         Ok(Permit {
             request: StartRequest {
                 run_id,
                 input_digest,
                 label,
-                argv: command.argv,
+                argv,
                 env,
                 cwd,
                 mode,
@@ -139,7 +204,81 @@ impl Door {
             },
             effective,
             command_text: command.text,
+            left_out_env,
+            used: used.unwrap_or_default(),
         })
+    }
+
+    /// Judges, and looks at the programs once more. Where one was swapped in between, the new one is judged.
+    fn judge_surely(
+        &self,
+        asked: &Asked,
+        cwd: &Path,
+        rules: &AgentRules,
+        effective: &EffectivePolicy,
+    ) -> Result<Judgement, Fault> {
+        let mut swapped = PathBuf::new();
+        for _ in 0..2 {
+            let judgement = self
+                .judge(&asked.command, Some(cwd), rules, effective, asked.strict_inline_eval)
+                .without_approver();
+            let segments = judgement.plan.iter().flat_map(Plan::each);
+            match self.disk.confirm(segments) {
+                Ok(()) => return Ok(judgement),
+                Err(path) => swapped = path,
+            }
+        }
+        Err(Fault::new(
+            ErrorCode::SystemRunDenied,
+            format!("SYSTEM_RUN_DENIED: {} is being replaced while it is looked at", swapped.display()),
+        )
+        .hint("try again when it is in place"))
+    }
+
+    fn judge(
+        &self,
+        command: &Command,
+        cwd: Option<&Path>,
+        rules: &AgentRules,
+        effective: &EffectivePolicy,
+        strict_inline_eval: bool,
+    ) -> Judgement {
+        let lookup = Lookup { files: &self.disk, path: &self.path, cwd, home: self.home.as_deref() };
+        let no_skills = Skills::default();
+        let skills = effective.auto_allow_skills.then(|| self.skills.resolved(&lookup));
+        let invocation = match &command.text_for_shell {
+            true => Invocation::Shell(&command.text),
+            false => Invocation::Argv(&command.argv),
+        };
+        judge(
+            invocation,
+            lookup,
+            Rules {
+                allowlist: &rules.allowlist,
+                safe_bins: &rules.safe_bins,
+                skills: skills.as_deref().unwrap_or(&no_skills),
+            },
+            Terms { policy: effective, strict_inline_eval: strict_inline_eval || rules.strict_inline_eval },
+        )
+    }
+
+    /// Judges a command without running it, and spells out why.
+    ///
+    /// # Errors
+    /// When the command or the directory is malformed or a file of the policy cannot be used.
+    pub fn explain(
+        &self,
+        invocation: &pb::Invocation,
+        agent: Option<&str>,
+        workdir: &str,
+        requested: Requested,
+    ) -> Result<policy::explain::Explanation, Fault> {
+        let command = command::parse(Some(invocation))?;
+        let rules = self.rules.for_agent(agent)?;
+        let effective = EffectivePolicy::combine(requested, &rules.host);
+        let cwd = self.workdir(workdir)?;
+        let judgement = self.judge(&command, Some(&cwd), &rules, &effective, false);
+        Ok(policy::explain::explain(&judgement, &effective))
     }
 
     /// Reads a request and decides.
@@ -182,6 +321,40 @@ impl Door {
         }
         env.into_iter().map(|(key, value)| (key.into_vec(), value.into_vec())).collect()
     }
+}
+
+/// The refusal of a judgement that lets nothing run.
+fn denied(judgement: Judgement, run: &RunId) -> Fault {
+    let Verdict::Denied(Denial { kind, rule_id, reason, message, hint }) = judgement.verdict else {
+        // `without_approver` leaves no question open, and a permit is made elsewhere.
+        return Fault::new(ErrorCode::SystemRunDenied, "SYSTEM_RUN_DENIED: approval required");
+    };
+    tracing::info!(rule = rule_id, reason, run = %run, "run denied");
+    let code = match kind {
+        DenialKind::Disabled => ErrorCode::SystemRunDisabled,
+        DenialKind::Denied => ErrorCode::SystemRunDenied,
+    };
+    Fault::new(code, message).hint(hint)
+}
+
+/// The entries that satisfied a plan.
+fn used(plan: &Plan, rules: &AgentRules, agent: Option<&str>, text: &str) -> Vec<RuleUsage> {
+    let entries = rules.allowlist.entries();
+    plan.each()
+        .filter_map(|segment| {
+            let Ok(Grant::Entry { index, .. }) = &segment.decided else { return None };
+            let entry = entries.get(*index)?;
+            let program = segment.programs.iter().find(|(at, _)| *at == segment.subject);
+            Some(RuleUsage {
+                agent: agent.map(str::to_owned),
+                pattern: entry.pattern.clone(),
+                arg_pattern: entry.arg_pattern.clone(),
+                at_ms: usage_now(),
+                command: text.chars().take(512).collect(),
+                resolved_path: program.map(|(_, program)| program.file.real.display().to_string()),
+            })
+        })
+        .collect()
 }
 
 /// The wire's word.

@@ -140,6 +140,7 @@ async fn once(
     };
     let since = tokio::time::Instant::now();
     course.welcomes += 1;
+    node.door.name_skills(welcome.skill_bins.clone());
     if !welcome.display_name.is_empty() {
         node.door.call_it(&welcome.display_name);
     }

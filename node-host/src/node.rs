@@ -31,6 +31,8 @@ pub struct Begun {
     pub hold: Option<Hold>,
     /// The run had been started before.
     pub existing: bool,
+    /// Variables of the request that do not reach the command.
+    pub left_out_env: Vec<String>,
 }
 
 impl Node {
@@ -50,16 +52,19 @@ impl Node {
         let known = self.sessions.find_retry(asked.run_id(), asked.input_digest());
         if let Some(session) = known.map_err(|error| start_fault(&error))? {
             let hold = pause.then(|| session.hold(0));
-            return Ok(Begun { session, hold, existing: true });
+            return Ok(Begun { session, hold, existing: true, left_out_env: Vec::new() });
         }
-        let request = self.door.decide(asked)?.into_request();
+        let mut permit = self.door.decide(asked)?;
+        let (left_out_env, used) = permit.take_notes();
+        let request = permit.into_request();
         let started = if pause {
             self.sessions.start_held(request).await.map(|(session, hold)| (session, Some(hold)))
         } else {
             self.sessions.start(request).await.map(|session| (session, None))
         };
         let (session, hold) = started.map_err(|error| start_fault(&error))?;
-        Ok(Begun { session, hold, existing: false })
+        self.door.approvals().note(used);
+        Ok(Begun { session, hold, existing: false, left_out_env })
     }
 
     /// The policy for an agent that no rule names, for display. A document

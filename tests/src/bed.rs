@@ -208,6 +208,14 @@ impl TestBed {
         self.gateway_cli(std::iter::once("exec").chain(args))
     }
 
+    /// Runs `node-host policy` with these arguments, as the owner of the node would on its machine.
+    #[track_caller]
+    pub fn policy<'a>(&self, node: &Node, args: impl IntoIterator<Item = &'a str>) -> Outcome {
+        let mut command = self.command(&program("node-host"));
+        command.env("FARRUN_LOG", "warn").env("OPENCLAW_STATE_DIR", node.dir()).arg("policy").args(args);
+        Running::of(command, Reading::Now).finish(Duration::from_secs(60))
+    }
+
     /// What this bed started and is still there.
     pub fn processes(&self) -> Vec<proc::Process> {
         proc::with_environment(&format!("{TAG}={}", self.tag))

@@ -8,9 +8,11 @@ use std::collections::HashMap;
 
 use clap::Args;
 use fault::{ErrorCode, Fault};
+use policy::{Ask, Security};
 use proto::v1::{self as pb, client_frame};
 
 use super::{Common, terminal};
+use crate::requested::{wire_ask, wire_security};
 pub(super) use follow::{Follower, Leave, new_run_id};
 pub(super) use input::Source;
 pub(super) use render::Renderer;
@@ -44,6 +46,15 @@ pub(super) struct ExecArgs {
     /// Run the one argument as text of the node's shell.
     #[arg(long, short = 'c')]
     shell: bool,
+    /// The agent that runs it; its rules hold, here and on the node.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Ask for a stricter policy than the configured one: deny, allowlist or full.
+    #[arg(long, value_name = "WORD")]
+    security: Option<Security>,
+    /// Ask for a stricter policy than the configured one: off, on-miss or always.
+    #[arg(long, value_name = "WORD")]
+    ask: Option<Ask>,
     /// Name this run: the same id is never started twice.
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -91,6 +102,9 @@ pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
             Some(id) => id,
             None => new_run_id()?,
         },
+        agent_id: args.agent.unwrap_or_default(),
+        security: args.security.map_or(pb::Security::Unspecified, wire_security).into(),
+        ask: args.ask.map_or(pb::Ask::Unspecified, wire_ask).into(),
         ..pb::ExecRequest::default()
     };
     let source = match (args.pty && !args.detach, args.stdin && !args.detach) {

@@ -43,6 +43,11 @@ pub(super) fn print_json(value: &Value) {
     say_line!("{value:#}");
 }
 
+/// A warning, on stderr. It may hold text from elsewhere.
+pub(super) fn warn(text: &str) {
+    eprintln!("gateway: warning: {}", safe(text));
+}
+
 /// A moment for people; empty for none.
 pub(super) fn moment(unix_ms: i64) -> String {
     if unix_ms == 0 {

@@ -9,6 +9,7 @@ use fault::{ErrorCode, Fault};
 use identity::Fingerprint;
 use link::{Outbox, OutboxStream};
 use proto::v1::{self as pb, gateway_frame::Frame, node_frame, node_link_server::NodeLink};
+use tokio::sync::watch;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -16,6 +17,7 @@ use super::Service;
 use super::auth::peer;
 use super::enrolment::{bounded, check_clock, check_versions};
 use crate::clock;
+use crate::config_cache::SkillBins;
 use crate::node_link::Link;
 use crate::registry::HelloFacts;
 
@@ -51,8 +53,8 @@ impl Service {
         mut frames: Streaming<pb::NodeFrame>,
         outbox: Outbox<pb::GatewayFrame>,
     ) {
-        let link = match self.greet(node, address, &mut frames, &outbox).await {
-            Ok(link) => link,
+        let (link, skills) = match self.greet(node, address, &mut frames, &outbox).await {
+            Ok(greeted) => greeted,
             Err(fault) => {
                 tracing::warn!(node = %node, %fault, "link refused");
                 // The stream may be gone already; then nobody is left to tell.
@@ -61,20 +63,21 @@ impl Service {
             }
         };
         drop(outbox);
-        let why = self.pump(&link, &mut frames).await;
+        let why = self.pump(&link, &mut frames, skills).await;
         tracing::info!(node = %node, connection = link.connection, %why, "node disconnected");
         link.end(why);
         self.0.registry.detach(&link, clock::now_ms());
     }
 
-    /// Hello and welcome; on success the link is the node's live one.
+    /// Hello and welcome; on success the link is the node's live one. With it the list of skill programs, of which the
+    /// node has heard the current one.
     async fn greet(
         &self,
         node: Fingerprint,
         address: Option<SocketAddr>,
         frames: &mut Streaming<pb::NodeFrame>,
         outbox: &Outbox<pb::GatewayFrame>,
-    ) -> Result<Arc<Link>, Fault> {
+    ) -> Result<(Arc<Link>, watch::Receiver<SkillBins>), Fault> {
         let gateway = &self.0;
         let first = tokio::time::timeout(HELLO_TIMEOUT, frames.message()).await;
         let Ok(Ok(Some(pb::NodeFrame { frame: Some(node_frame::Frame::Hello(hello)) }))) = first else {
@@ -94,6 +97,8 @@ impl Service {
         let expires = gateway.registry.describe(&node)?.certificate_not_after_unix_ms;
         let lifetime =
             i64::try_from(gateway.settings.node_certificate_lifetime.as_millis()).unwrap_or(i64::MAX);
+        let mut skills = gateway.config.skill_bins();
+        let skill_bins = skills.borrow_and_update().to_vec();
         link.send(Frame::Welcome(pb::Welcome {
             protocol,
             gateway_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,6 +106,7 @@ impl Service {
             display_name: gateway.registry.name(&node),
             clock_unix_ms: now,
             renew_at_unix_ms: expires - lifetime / 3,
+            skill_bins,
         }));
         let facts = bounded(hello.facts.unwrap_or_default());
         if let Some(older) = gateway.registry.attach(&link, address, facts, hello_facts, now)? {
@@ -108,11 +114,16 @@ impl Service {
             older.end(Fault::new(ErrorCode::LinkReplaced, "a newer link of this node took over"));
         }
         tracing::info!(node = %node, connection = link.connection, "node connected");
-        Ok(link)
+        Ok((link, skills))
     }
 
     /// Passes frames on until the link is over; yields why.
-    async fn pump(&self, link: &Arc<Link>, frames: &mut Streaming<pb::NodeFrame>) -> Fault {
+    async fn pump(
+        &self,
+        link: &Arc<Link>,
+        frames: &mut Streaming<pb::NodeFrame>,
+        mut skills: watch::Receiver<SkillBins>,
+    ) -> Fault {
         let lost = crate::node_link::link_lost;
         let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + PING_EVERY, PING_EVERY);
         link.ping();
@@ -142,6 +153,10 @@ impl Service {
                     }
                 },
                 () = link.closed() => return lost(),
+                Ok(()) = skills.changed() => {
+                    let names = skills.borrow_and_update().to_vec();
+                    link.send(Frame::SkillBins(pb::SkillBins { names }));
+                }
                 _ = tick.tick() => {
                     link.ping();
                     if let Some(fault) = self.expired(link) {

@@ -147,7 +147,7 @@ impl Operator for Service {
         let link = self.0.registry.find_connected(&request.node)?;
         let command = Command::ApprovalsSet(pb::ApprovalsSetRequest {
             file: request.file,
-            base_hash: request.base_hash,
+            base_hash: request.base_hash.clone(),
         });
         let answer = link.request(command, APPROVALS_TIMEOUT).await.map_err(|e| e.fault())?;
         let outcome = match answer {
@@ -156,7 +156,13 @@ impl Operator for Service {
         };
         match outcome.ok_or_else(unexpected)? {
             pb::approvals_set_reply::Outcome::Document(document) => {
-                tracing::info!(node = %link.node, by = caller.name(), hash = document.hash, "approvals document set");
+                tracing::info!(
+                    node = %link.node,
+                    by = caller.name(),
+                    from = request.base_hash,
+                    to = document.hash,
+                    "approvals document set"
+                );
                 Ok(Response::new(document))
             }
             pb::approvals_set_reply::Outcome::Refused(fault) => Err(Fault::from(fault).into()),

@@ -21,6 +21,8 @@ pub struct Asked {
     pub(super) run_id: RunId,
     pub(super) command: Command,
     pub(super) requested: Requested,
+    /// The caller's side wants a person's yes for code.
+    pub(super) strict_inline_eval: bool,
     /// Variables that the caller sets.
     pub(super) overrides: Vec<(String, String)>,
     pub(super) mode: Mode,
@@ -50,6 +52,7 @@ impl Asked {
             run_id,
             command,
             requested,
+            strict_inline_eval: run.strict_inline_eval,
             overrides,
             mode: mode(run)?,
             deadline_ms: deadline(run.deadline.as_ref())?,

@@ -19,8 +19,15 @@ pub(super) const TOTAL_MAX: usize = 2 * 1024 * 1024 - 4096;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) argv: Vec<String>,
-    /// For people.
+    /// For people; and what the shell gets, where it is one's.
     pub(super) text: String,
+    /// The shell reads the text.
+    pub(super) text_for_shell: bool,
+}
+
+/// The words that have the node's shell run a text.
+pub(super) fn by_shell(text: String) -> Vec<String> {
+    vec![SHELL.to_owned(), "-c".to_owned(), text]
 }
 
 /// Reads an invocation.
@@ -30,13 +37,13 @@ pub(super) fn parse(invocation: Option<&pb::Invocation>) -> Result<Command, Faul
             if text.trim().is_empty() {
                 return Err(no_command());
             }
-            Command { argv: vec![SHELL.to_owned(), "-c".to_owned(), text.clone()], text: text.clone() }
+            Command { argv: by_shell(text.clone()), text: text.clone(), text_for_shell: true }
         }
         Some(pb::invocation::Form::Argv(argv)) => {
             if argv.words.first().is_none_or(|program| program.is_empty()) {
                 return Err(no_command());
             }
-            Command { argv: argv.words.clone(), text: display(&argv.words) }
+            Command { argv: argv.words.clone(), text: display(&argv.words), text_for_shell: false }
         }
         None => return Err(no_command()),
     };

@@ -1,4 +1,8 @@
+mod rules;
+
 use std::os::unix::fs::PermissionsExt as _;
+
+use config::ApprovalsFile;
 
 use super::asked::digest;
 use super::*;
@@ -13,7 +17,8 @@ fn fixture(environment: &[(&str, &str)]) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let environment = environment.iter().map(|(k, v)| (OsString::from(k), OsString::from(v)));
     let door = Door::new(
-        Approvals::new(dir.path().join("exec-approvals.json"), RemoteApprovals::Refused),
+        Approvals::new(ApprovalsFile::new(dir.path().join("exec-approvals.json")), RemoteApprovals::Refused),
+        dir.path().join("openclaw.json"),
         environment,
         &PassList::none(),
         dir.path().to_path_buf(),
@@ -90,17 +95,17 @@ fn the_document_of_this_machine_decides() {
     for (text, expected) in table {
         std::fs::write(&file, text).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(f.door.admit(&shell("true")).err().map(|e| e.code), expected, "{text}");
+        assert_eq!(f.door.admit(&shell("env")).err().map(|e| e.code), expected, "{text}");
     }
     std::fs::remove_file(&file).unwrap();
-    assert!(f.door.admit(&shell("true")).is_ok());
+    assert!(f.door.admit(&shell("env")).is_ok());
 }
 
 #[test]
 fn fields_are_read_whatever_the_machine_says() {
     let f = fixture(&[]);
     std::fs::write(f.dir.path().join("exec-approvals.json"), "{").unwrap();
-    let run = pb::RunRequest { workdir: "/gone".into(), ..shell("true") };
+    let run = pb::RunRequest { workdir: "/gone".into(), ..shell("env") };
     let asked = Asked::read(&run).unwrap();
     assert_eq!((asked.run_id().as_str(), asked.input_digest()), ("r1", &digest(&run)));
     assert_eq!(f.door.decide(asked).unwrap_err().code, ErrorCode::ApprovalsMalformed);

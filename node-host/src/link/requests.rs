@@ -55,6 +55,7 @@ impl Serving {
             gateway_frame::Frame::Credit(credit) => self.feeds.credit(&credit),
             gateway_frame::Frame::Unsubscribe(gone) => self.feeds.unsubscribe(gone.subscription),
             gateway_frame::Frame::Input(input) => self.writers.on_input(&self.node, &self.outbox, input),
+            gateway_frame::Frame::SkillBins(skills) => self.node.door.name_skills(skills.names),
             gateway_frame::Frame::Ping(ping) => {
                 return self.send(Frame::Pong(pb::Pong { nonce: ping.nonce }));
             }
@@ -118,11 +119,12 @@ impl Node {
     async fn run(&self, run: pb::RunRequest) -> (Answer, Option<Started>) {
         let answer = |outcome| Answer::Run(pb::RunReply { outcome: Some(outcome) });
         match self.start(&run).await {
-            Ok(Begun { session, hold, existing }) => {
+            Ok(Begun { session, hold, existing, left_out_env }) => {
                 let started = pb::RunStarted {
                     session: Some(convert::session(&session.info())),
                     existing,
                     workdir: session.workdir().to_owned(),
+                    left_out_env,
                 };
                 let subscription = run.subscribe.map(|subscribe| Started { subscribe, session, hold });
                 (answer(pb::run_reply::Outcome::Started(started)), subscription)
@@ -156,7 +158,12 @@ impl Node {
                 Answer::ApprovalsGet(pb::ApprovalsGetReply { outcome: Some(outcome) })
             }
             Command::ApprovalsSet(request) => {
-                let outcome = match self.door.approvals().replace(&request.file, &request.base_hash) {
+                // It may wait for the disk, and for another writer.
+                let approvals = Arc::clone(self.door.approvals());
+                let replaced =
+                    tokio::task::spawn_blocking(move || approvals.replace(&request.file, &request.base_hash));
+                let replaced = replaced.await.map_err(|e| Fault::new(ErrorCode::Internal, e.to_string()))?;
+                let outcome = match replaced {
                     Ok(document) => pb::approvals_set_reply::Outcome::Document(document),
                     Err(fault) => pb::approvals_set_reply::Outcome::Refused(fault.into()),
                 };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use config::ApprovalsFile;
 use fault::ErrorCode;
 use node_host::approvals::{Approvals, RemoteApprovals};
 use node_host::enforce::Door;
@@ -139,9 +140,16 @@ fn receipt_first(bed: &mut Bed) {
     let (work, document) = (dir.join("work"), dir.join("exec-approvals.json"));
     std::fs::create_dir_all(&work).unwrap();
     let environment = [("PATH", "/usr/bin:/bin")].map(|(k, v)| (OsString::from(k), OsString::from(v)));
-    let approvals = Approvals::new(document.clone(), RemoteApprovals::Refused);
+    let approvals = Approvals::new(ApprovalsFile::new(&document), RemoteApprovals::Refused);
     let pass = PassList::none();
-    let door = Door::new(approvals, environment.into_iter(), &pass, "/".into(), "n1".into());
+    let door = Door::new(
+        approvals,
+        document.with_file_name("openclaw.json"),
+        environment.into_iter(),
+        &pass,
+        "/".into(),
+        "n1".into(),
+    );
     let node = Node::new("n1".into(), door, open(bed, &dir.join("sessions"), limits()));
     let start = |run: &pb::RunRequest| bed.runtime.block_on(node.start(run));
     let code = |run: &pb::RunRequest| start(run).unwrap_err().code;

@@ -2,6 +2,7 @@
 //!
 //! Owns how bytes reach and leave the disk (policy spec §1.3, write rules). It does not know what they mean.
 
+mod links;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,9 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
+
+pub(crate) use links::real_path;
+pub use links::{LinkFault, Openness};
 
 /// Tries to find a free name for the temporary file. Names are random, so even the second try is a rarity.
 const NAME_TRIES: u32 = 8;
@@ -50,6 +54,22 @@ pub enum PrivateFileError {
         mode: u32,
         /// Its owner's user id.
         owner: u32,
+    },
+    /// Others could take the file away or put another one in its place.
+    #[error("{} {found}", path.display())]
+    OpenDirectory {
+        /// The directory that holds the file.
+        path: PathBuf,
+        /// Who can change it.
+        found: Openness,
+    },
+    /// A link on the way to the file could be turned by someone else, or leads nowhere.
+    #[error("the link {} is not followed: {fault}", link.display())]
+    UnsafeLink {
+        /// The link.
+        link: PathBuf,
+        /// What is wrong with it.
+        fault: LinkFault,
     },
     /// The file is longer than its reader takes.
     #[error("{} is longer than {max_bytes} bytes", path.display())]

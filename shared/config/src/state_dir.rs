@@ -91,6 +91,24 @@ impl StateDir {
         self.path.join("exec-approvals.json")
     }
 
+    /// Held by whoever changes the approvals document, for as long as that takes.
+    #[must_use]
+    pub fn approvals_lock(&self) -> PathBuf {
+        self.path.join("exec-approvals.lock")
+    }
+
+    /// The last approvals document that could be read, for whoever broke it since.
+    #[must_use]
+    pub fn approvals_last_good(&self) -> PathBuf {
+        self.path.join("exec-approvals.last-good.json")
+    }
+
+    /// The configuration, shared by every program of this machine.
+    #[must_use]
+    pub fn openclaw_json(&self) -> PathBuf {
+        self.path.join("openclaw.json")
+    }
+
     /// The directory of the gateway's files.
     #[must_use]
     pub fn gateway_dir(&self) -> PathBuf {
@@ -202,6 +220,12 @@ fn check(path: &Path) -> Result<(), StateDirError> {
     if mode & WRITABLE_BY_OTHERS != 0 {
         return Err(StateDirError::WritableByOthers { path, mode });
     }
+    check_foreign(&path)
+}
+
+/// Refuses a directory that a newer OpenClaw moved into; it can do so at any time.
+pub(crate) fn check_foreign(path: &Path) -> Result<(), StateDirError> {
+    let path = path.to_path_buf();
     match fs::symlink_metadata(path.join(FOREIGN_DATABASE)) {
         Ok(_) => Err(StateDirError::Foreign { path }),
         Err(source) if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

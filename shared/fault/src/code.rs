@@ -70,6 +70,8 @@ error_codes! {
     SystemRunDisabled = "SYSTEM_RUN_DISABLED", PermissionDenied, ExitClass::Refused;
     /// The approvals document cannot be read as one; everything is refused until it can.
     ApprovalsMalformed = "APPROVALS_MALFORMED", FailedPrecondition, ExitClass::Refused;
+    /// The configuration file cannot be used; what depends on it is refused until it can.
+    ConfigInvalid = "CONFIG_INVALID", FailedPrecondition, ExitClass::Refused;
     /// The approvals document changed since the caller read it.
     ApprovalsConflict = "APPROVALS_CONFLICT", Aborted, ExitClass::Refused;
     /// The `host` of the request names no kind of host that exists.

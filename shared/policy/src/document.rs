@@ -3,6 +3,7 @@
 //! Owns its form, its hash and how one agent's policy is read from it. Reading and writing the file is the caller's
 //! job, and so is failing closed: a document that does not parse means [`HostPolicy::fail_closed`].
 
+mod edit;
 mod hash;
 mod read;
 mod write;
@@ -19,10 +20,15 @@ use serde_json::{Map, Number, Value};
 
 use crate::{Ask, AskFallback, Security};
 
+pub use edit::Usage;
 pub use hash::{BaseHashError, check_base_hash, hash_of};
 
 /// Longest document that is read, in bytes. Checked before parsing.
 pub const MAX_DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
+/// Most examples of one kind that a rule may have.
+pub(crate) const MAX_EXAMPLES: usize = 32;
+/// Longest example, in characters.
+pub(crate) const MAX_EXAMPLE_CHARS: usize = 4096;
 
 /// The key of entries that hold for every agent.
 const WILDCARD: &str = "*";
@@ -134,6 +140,10 @@ pub struct AllowEntry {
     pub last_used_command: Option<String>,
     /// The executable that it last matched.
     pub last_resolved_path: Option<String>,
+    /// Commands that it must match (`match`). Where one does not hold, the rule is out of force.
+    pub examples_match: Vec<String>,
+    /// Commands that it must not match (`noMatch`).
+    pub examples_no_match: Vec<String>,
     /// Unknown members.
     pub extra: Map<String, Value>,
 }

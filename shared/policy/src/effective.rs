@@ -3,7 +3,7 @@
 //! Owns the combination only. Where the requested values come from is the gateway's affair; the host's come from the
 //! approvals document of the machine that runs the command.
 
-use crate::{AllowEntry, Ask, AskFallback, HostPolicy, Security};
+use crate::{Ask, AskFallback, HostPolicy, Security};
 
 /// What the caller's side asks for. It can only tighten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum DecidedBy {
 }
 
 /// The policy in force for one command.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectivePolicy {
     /// What may run.
     pub security: Security,
@@ -36,8 +36,6 @@ pub struct EffectivePolicy {
     pub ask_fallback: AskFallback,
     /// Whether programs of installed skills count as allowed (only the host may say so).
     pub auto_allow_skills: bool,
-    /// The host's allowlist, wildcard entries first.
-    pub allowlist: Vec<AllowEntry>,
 }
 
 impl EffectivePolicy {
@@ -51,7 +49,6 @@ impl EffectivePolicy {
             ask: requested.ask.stricter(host.ask),
             ask_fallback: host.ask_fallback.within(security),
             auto_allow_skills: host.auto_allow_skills,
-            allowlist: host.allowlist.clone(),
         }
     }
 }
@@ -96,7 +93,6 @@ mod tests {
             ask: Ask::OnMiss,
             ask_fallback: AskFallback::Allowlist,
             auto_allow_skills: false,
-            allowlist: Vec::new(),
         };
         assert_eq!(found, want);
         let deny = Requested { security: Security::Deny, ask: Ask::Off };

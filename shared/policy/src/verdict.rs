@@ -1,9 +1,19 @@
-//! The answer: it runs, or it does not and here is why.
+//! The answer: it runs, a person must be asked, or it does not run; and why (policy spec §0, §1.8, §1.9).
 //!
-//! This version reads no command text, so nothing can satisfy an allowlist and nobody can be asked. Both refuse: an
-//! answer that cannot be worked out is a denial (policy spec §0 step 5, §1.8).
+//! Reads a text only where the answer depends on it. An answer that cannot be worked out is a refusal.
 
-use crate::{Ask, DecidedBy, EffectivePolicy, Security};
+use crate::{
+    Ask, AskFallback, DecidedBy, EffectivePolicy, Security,
+    analyse::{Rules, analyse},
+    inline_eval::InlineEval,
+    plan::{Grant, Invocation, Launch, Miss, Plan, Segment},
+    printable::printable,
+    resolve::Lookup,
+    shell::{Expansion, Label, Unreadable},
+};
+
+/// Longest command name that a message repeats, in characters.
+const SHOWN_NAME: usize = 80;
 
 /// Which stable error code a denial bears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,42 +43,312 @@ pub struct Denial {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// It may, now.
-    Run,
+    /// It may, now, as this.
+    Run(Launch),
+    /// Only after a person's yes.
+    NeedsApproval(NeedsApproval),
     /// It may not.
     Denied(Denial),
 }
 
-/// Judges a command by the policy alone.
-pub fn judge(policy: &EffectivePolicy) -> Verdict {
-    match (policy.security, policy.ask) {
-        (Security::Deny, Ask::Off | Ask::OnMiss | Ask::Always) => Verdict::Denied(Denial {
-            kind: DenialKind::Disabled,
-            rule_id: "policy.security.deny",
-            reason: "security=deny",
-            message: "SYSTEM_RUN_DISABLED: security=deny".to_owned(),
-            hint: format!("commands are switched off; {}", how_to_allow_all(policy.decided_by)),
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeedsApproval {
+    /// Why; the first is the one to show.
+    pub reasons: Vec<Reason>,
+    /// What runs after a yes, where it can be pinned.
+    pub launch: Option<Launch>,
+    /// What holds where nobody can be asked.
+    pub fallback: AskFallback,
+    /// The rules satisfy it, or all commands are allowed.
+    pub satisfied: bool,
+}
+
+/// Why a person must be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// `ask` is `always`.
+    AskAlways,
+    /// Code for an interpreter, under `strictInlineEval`.
+    InlineEval(InlineEval),
+    /// Under `strictInlineEval`, a text that may hide one.
+    UnreadableInStrict(Unreadable),
+    /// The text cannot be read, so nothing can satisfy it.
+    Unreadable(Unreadable),
+    /// A word that the shell would expand cannot be pinned (§3.9).
+    Expansion(Expansion),
+    /// No rule satisfies some command.
+    NotAllowed,
+}
+
+impl Reason {
+    /// The stable word.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::AskAlways => "ask-always",
+            Self::InlineEval(_) | Self::UnreadableInStrict(_) => "strict-inline-eval",
+            Self::Unreadable(Unreadable { label: Label::Heredoc, .. }) => "heredoc",
+            Self::Unreadable(_) => "unreadable",
+            Self::Expansion(_) => "execution-plan-miss",
+            Self::NotAllowed => "allowlist-miss",
+        }
+    }
+
+    /// Whether only a decision about this command counts, and never a fallback (§1.9).
+    #[must_use]
+    pub const fn is_explicit(&self) -> bool {
+        match self {
+            Self::InlineEval(_) | Self::UnreadableInStrict(_) | Self::Expansion(_) => true,
+            Self::Unreadable(unreadable) => matches!(unreadable.label, Label::Heredoc),
+            Self::AskAlways | Self::NotAllowed => false,
+        }
+    }
+}
+
+/// A command, judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What was read, where the answer depended on it.
+    pub plan: Option<Plan>,
+    /// Why nothing was.
+    pub unreadable: Option<Unreadable>,
+}
+
+/// What decides, besides the rules.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The policy in force.
+    pub policy: &'a EffectivePolicy,
+    /// Code for interpreters needs a person's yes (§5).
+    pub strict_inline_eval: bool,
+}
+
+/// Judges a command.
+pub fn judge(
+    invocation: Invocation<'_>,
+    lookup: Lookup<'_>,
+    rules: Rules<'_>,
+    terms: Terms<'_>,
+) -> Judgement {
+    let policy = terms.policy;
+    let unread = |verdict| Judgement { verdict, plan: None, unreadable: None };
+    let restricted = match policy.security {
+        Security::Deny => return unread(Verdict::Denied(disabled(policy.decided_by))),
+        Security::Full => false,
+        Security::Allowlist => true,
+    };
+    let by_fallback = policy.ask == Ask::Always && policy.ask_fallback == AskFallback::Allowlist;
+    if !restricted && !terms.strict_inline_eval && !by_fallback {
+        let verdict = match policy.ask {
+            Ask::Off | Ask::OnMiss => Verdict::Run(Launch::AsSent),
+            Ask::Always => Verdict::NeedsApproval(NeedsApproval {
+                reasons: vec![Reason::AskAlways],
+                launch: Some(Launch::AsSent),
+                fallback: policy.ask_fallback,
+                satisfied: true,
+            }),
+        };
+        return unread(verdict);
+    }
+    let (plan, unreadable) = match analyse(invocation, lookup, rules) {
+        Ok(plan) => (Some(plan), None),
+        Err(unreadable) => (None, Some(unreadable)),
+    };
+    let verdict = decide(plan.as_ref(), unreadable, restricted, terms);
+    Judgement { verdict, plan, unreadable }
+}
+
+fn decide(
+    plan: Option<&Plan>,
+    unreadable: Option<Unreadable>,
+    restricted: bool,
+    terms: Terms<'_>,
+) -> Verdict {
+    let policy = terms.policy;
+    let mut reasons = Vec::new();
+    if terms.strict_inline_eval {
+        if let Some(found) = plan.and_then(Plan::inline_eval) {
+            reasons.push(Reason::InlineEval(found.clone()));
+        }
+        // What cannot be read may hand code to anything. Where only satisfied texts run it is a miss all the same.
+        if let Some(unreadable) = unreadable.filter(|_| !restricted) {
+            reasons.push(Reason::UnreadableInStrict(unreadable));
+        }
+    }
+    let pinned = plan.map(Plan::launch);
+    let satisfied = plan.is_some_and(Plan::is_satisfied);
+    if restricted {
+        match (unreadable, &pinned) {
+            (Some(unreadable), _) => reasons.push(Reason::Unreadable(unreadable)),
+            (None, _) if !satisfied => reasons.push(Reason::NotAllowed),
+            (None, Some(Err(expansion))) => reasons.push(Reason::Expansion(*expansion)),
+            (None, _) => {}
+        }
+    }
+    if policy.ask == Ask::Always {
+        reasons.push(Reason::AskAlways);
+    }
+    let launch = if restricted { pinned.and_then(Result::ok) } else { Some(Launch::AsSent) };
+    let strict = reasons.iter().any(|reason| reason.as_str() == "strict-inline-eval");
+    match (reasons.is_empty(), launch) {
+        (true, Some(launch)) => Verdict::Run(launch),
+        // Nobody is asked, and only a hit of strictInlineEval asks all the same (§5, §3.9).
+        (false, _) if policy.ask == Ask::Off && !strict => {
+            Verdict::Denied(miss(plan, &reasons, policy.decided_by))
+        }
+        (_, launch) => Verdict::NeedsApproval(NeedsApproval {
+            reasons,
+            launch,
+            fallback: policy.ask_fallback,
+            satisfied: satisfied || (!restricted && policy.ask_fallback == AskFallback::Full),
         }),
-        (Security::Full, Ask::Off | Ask::OnMiss) => Verdict::Run,
-        (Security::Full, Ask::Always) => Verdict::Denied(Denial {
-            kind: DenialKind::Denied,
-            rule_id: "policy.ask.always",
-            reason: "approval-required",
-            message: "SYSTEM_RUN_DENIED: approval required (ask=always), and this version cannot ask a person yet"
-                .to_owned(),
-            hint: "set `ask` to `off` or `on-miss` in exec-approvals.json of the machine that runs the command and in \
-                   tools.exec of the gateway, if commands may run there unasked"
-                .to_owned(),
-        }),
-        (Security::Allowlist, Ask::Off | Ask::OnMiss | Ask::Always) => Verdict::Denied(Denial {
-            kind: DenialKind::Denied,
-            rule_id: "policy.allowlist.not-evaluated",
-            reason: "allowlist-miss",
-            message: "SYSTEM_RUN_DENIED: allowlist miss (this version evaluates no allowlist yet, so \
-                      security=allowlist refuses every command)"
-                .to_owned(),
-            hint: how_to_allow_all(policy.decided_by).to_owned(),
-        }),
+    }
+}
+
+impl Judgement {
+    /// What holds where nobody can be asked: the fallback, at once (§1.9). A command that needs a decision of its own
+    /// is denied.
+    #[must_use]
+    pub fn without_approver(self) -> Self {
+        let Verdict::NeedsApproval(asked) = self.verdict else { return self };
+        let plan = self.plan;
+        let explicit = asked.reasons.iter().any(Reason::is_explicit);
+        let allowed = !explicit
+            && asked.satisfied
+            && match asked.fallback {
+                AskFallback::Deny => false,
+                AskFallback::Allowlist | AskFallback::Full => true,
+            };
+        // A fallback to the allowlist runs what the allowlist was asked about.
+        let launch = match asked.fallback {
+            AskFallback::Allowlist => plan.as_ref().and_then(|plan| plan.launch().ok()),
+            AskFallback::Deny | AskFallback::Full => asked.launch,
+        };
+        let verdict = match launch {
+            Some(launch) if allowed => Verdict::Run(launch),
+            _ => Verdict::Denied(unasked(plan.as_ref(), &asked.reasons)),
+        };
+        Self { verdict, plan, unreadable: self.unreadable }
+    }
+}
+
+fn disabled(decided_by: DecidedBy) -> Denial {
+    Denial {
+        kind: DenialKind::Disabled,
+        rule_id: "policy.security.deny",
+        reason: "security=deny",
+        message: "SYSTEM_RUN_DISABLED: security=deny".to_owned(),
+        hint: format!("commands are switched off; {}", how_to_allow_all(decided_by)),
+    }
+}
+
+/// Denied, and nobody would be asked.
+fn miss(plan: Option<&Plan>, reasons: &[Reason], decided_by: DecidedBy) -> Denial {
+    let (rule_id, reason) = match reasons.first() {
+        Some(Reason::Expansion(_)) => ("policy.plan.expansion", "execution-plan-miss"),
+        Some(Reason::Unreadable(_)) => ("policy.allowlist.unreadable", "allowlist-miss"),
+        _ => ("policy.allowlist.miss", "allowlist-miss"),
+    };
+    let what = if reason == "allowlist-miss" { "allowlist miss" } else { "execution plan mismatch" };
+    let mut hint = how_to_allow(plan, reasons.first());
+    if decided_by == DecidedBy::Request {
+        hint.push_str("; the gateway's side asked for security=allowlist");
+    }
+    Denial {
+        kind: DenialKind::Denied,
+        rule_id,
+        reason,
+        message: format!("SYSTEM_RUN_DENIED: {what} ({})", because(plan, reasons)),
+        hint,
+    }
+}
+
+/// Denied, since nobody could be asked.
+fn unasked(plan: Option<&Plan>, reasons: &[Reason]) -> Denial {
+    let (rule_id, reason) = match reasons.first() {
+        Some(Reason::AskAlways) | None => ("policy.ask.always", "approval-required"),
+        Some(Reason::InlineEval(_) | Reason::UnreadableInStrict(_)) => {
+            ("policy.strict-inline-eval", "approval-required")
+        }
+        Some(Reason::Expansion(_)) => ("policy.plan.expansion", "execution-plan-miss"),
+        Some(Reason::Unreadable(_)) => ("policy.allowlist.unreadable", "allowlist-miss"),
+        Some(Reason::NotAllowed) => ("policy.allowlist.miss", "allowlist-miss"),
+    };
+    Denial {
+        kind: DenialKind::Denied,
+        rule_id,
+        reason,
+        message: format!(
+            "SYSTEM_RUN_DENIED: approval required ({}), and nobody can be asked",
+            because(plan, reasons)
+        ),
+        hint: how_to_allow(plan, reasons.first()),
+    }
+}
+
+/// The first reason in words.
+fn because(plan: Option<&Plan>, reasons: &[Reason]) -> String {
+    match reasons.first() {
+        Some(Reason::AskAlways) | None => "ask=always".to_owned(),
+        Some(Reason::InlineEval(found)) => {
+            format!("{} {} requires explicit approval in strictInlineEval mode", found.program, found.form)
+        }
+        Some(Reason::UnreadableInStrict(unreadable)) => {
+            format!("the text cannot be read in strictInlineEval mode: {unreadable}")
+        }
+        Some(Reason::Unreadable(unreadable)) => unreadable.to_string(),
+        Some(Reason::Expansion(expansion)) => {
+            format!("shell expansion in enforced arguments: {}", expansion.as_str())
+        }
+        Some(Reason::NotAllowed) => plan
+            .and_then(|plan| plan.each().filter(|segment| segment.payload.is_none()).find_map(not_allowed))
+            .unwrap_or_else(|| "not every command is allowed".to_owned()),
+    }
+}
+
+/// Why a segment is not satisfied, in words.
+pub(crate) fn not_allowed(segment: &Segment) -> Option<String> {
+    let miss = match &segment.decided {
+        Ok(Grant::Entry { .. } | Grant::SafeBin | Grant::Builtin | Grant::Skill | Grant::Payload) => {
+            return None;
+        }
+        Err(miss) => miss,
+    };
+    let name = segment.argv.get(segment.subject).map_or("", String::as_str);
+    let name = printable(name, SHOWN_NAME);
+    Some(match miss {
+        Miss::NotFound => format!("`{name}` was not found on this machine"),
+        Miss::NoEntry { safe_bin: Some(why) } => format!("no entry allows `{name}`, and as a safe bin {why}"),
+        Miss::NoEntry { safe_bin: None } => format!("no entry allows `{name}`"),
+        Miss::Held(tag) => format!("`{name}` needs a person's yes: {}", tag.as_str()),
+        Miss::Payload => format!("not every command in the text of `{name}` is allowed"),
+    })
+}
+
+fn how_to_allow(plan: Option<&Plan>, reason: Option<&Reason>) -> String {
+    let explain = "`node-host policy explain -- COMMAND` on that machine says what each part needs";
+    match reason {
+        Some(Reason::AskAlways) | None => {
+            "set `ask` to `off` or `on-miss` in exec-approvals.json of the machine that runs the command and in \
+             tools.exec of the gateway, if commands may run there unasked"
+                .to_owned()
+        }
+        Some(Reason::InlineEval(_)) => {
+            "put the code into a file and run that, or switch strictInlineEval off on both sides".to_owned()
+        }
+        Some(Reason::UnreadableInStrict(_) | Reason::Unreadable(_)) => format!(
+            "write it without what stands there (one command per call, no redirection, variables or substitution), or \
+             put it into a script and allow that; {explain}"
+        ),
+        Some(Reason::Expansion(_)) => {
+            "write the names out, or quote the word if the character is meant itself".to_owned()
+        }
+        Some(Reason::NotAllowed) => plan
+            .and_then(|plan| plan.each().find_map(crate::explain::to_add))
+            .map_or_else(|| explain.to_owned(), |add| format!("{add}; {explain}")),
     }
 }
 
@@ -86,64 +366,4 @@ const fn how_to_allow_all(decided_by: DecidedBy) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{HostPolicy, Requested};
-
-    fn verdict(security: Security, ask: Ask) -> Verdict {
-        let host = HostPolicy { security, ask, ..HostPolicy::fail_closed() };
-        judge(&EffectivePolicy::combine(Requested { security: Security::Full, ask: Ask::Off }, &host))
-    }
-
-    #[test]
-    fn only_full_without_always_runs() {
-        let mut running = Vec::new();
-        for &security in Security::ALL {
-            for &ask in Ask::ALL {
-                match verdict(security, ask) {
-                    Verdict::Run => running.push((security, ask)),
-                    Verdict::Denied(denial) => {
-                        assert!(
-                            !denial.hint.is_empty() && denial.rule_id.starts_with("policy."),
-                            "{denial:?}"
-                        );
-                        let prefix = match denial.kind {
-                            DenialKind::Disabled => "SYSTEM_RUN_DISABLED: ",
-                            DenialKind::Denied => "SYSTEM_RUN_DENIED: ",
-                        };
-                        assert!(denial.message.starts_with(prefix), "{denial:?}");
-                    }
-                }
-            }
-        }
-        assert_eq!(running, [(Security::Full, Ask::Off), (Security::Full, Ask::OnMiss)]);
-    }
-
-    #[test]
-    fn reasons_are_stable() {
-        let reason = |security, ask| match verdict(security, ask) {
-            Verdict::Run => "run",
-            Verdict::Denied(denial) => denial.reason,
-        };
-        assert_eq!(reason(Security::Deny, Ask::Off), "security=deny");
-        assert_eq!(reason(Security::Full, Ask::Always), "approval-required");
-        assert_eq!(reason(Security::Allowlist, Ask::OnMiss), "allowlist-miss");
-        let denied = judge(&EffectivePolicy::combine(
-            Requested { security: Security::Full, ask: Ask::Off },
-            &HostPolicy::fail_closed(),
-        ));
-        assert!(
-            matches!(denied, Verdict::Denied(Denial { message, .. }) if message == "SYSTEM_RUN_DISABLED: security=deny")
-        );
-    }
-
-    #[test]
-    fn the_hint_points_at_the_side_that_refused() {
-        let host = HostPolicy { security: Security::Full, ..HostPolicy::fail_closed() };
-        let asked = Requested { security: Security::Deny, ask: Ask::Off };
-        let Verdict::Denied(denial) = judge(&EffectivePolicy::combine(asked, &host)) else {
-            panic!("it runs")
-        };
-        assert!(denial.hint.contains("the gateway's side"), "{}", denial.hint);
-    }
-}
+mod tests;

@@ -26,6 +26,7 @@ mod reconnect;
 mod references;
 mod removal;
 mod renewal;
+mod rules;
 mod run_ids;
 mod skew;
 mod slow_reader;

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::super::output::{exit_json, exit_reason, session_json};
+use super::super::output::{exit_json, exit_reason, safe, session_json};
 
 /// Pieces that may wait for the pipe; each is at most 64 KiB.
 const QUEUE_MAX: usize = 16;
@@ -62,7 +62,12 @@ impl Renderer {
 
     pub(in super::super) async fn started(&self, started: &pb::Started) -> Result<(), BrokenPipe> {
         if !self.json {
-            return Ok(());
+            if started.left_out_env.is_empty() {
+                return Ok(());
+            }
+            let names: Vec<_> = started.left_out_env.iter().map(|name| safe(name)).collect();
+            let text = "note: not passed to the command, since it starts a shell in allowlist mode";
+            return self.note(&format!("{text}: {}", names.join(", "))).await;
         }
         let session = started.session.as_ref().map(session_json);
         self.line(json!({
@@ -70,6 +75,7 @@ impl Renderer {
             "session": session,
             "existing": started.existing,
             "cwd": (!started.workdir.is_empty()).then_some(&started.workdir),
+            "leftOutEnv": started.left_out_env,
         }))
         .await
     }

@@ -117,6 +117,9 @@ fn names_are_stable() {
     let state = StateDir { path: "/s".into() };
     let found: Vec<PathBuf> = vec![
         state.approvals(),
+        state.openclaw_json(),
+        state.approvals_lock(),
+        state.approvals_last_good(),
         state.gateway_socket(),
         state.gateway_db(),
         state.ca_key(),
@@ -130,6 +133,9 @@ fn names_are_stable() {
     ];
     let want = [
         "/s/exec-approvals.json",
+        "/s/openclaw.json",
+        "/s/exec-approvals.lock",
+        "/s/exec-approvals.last-good.json",
         "/s/gateway/gateway.sock",
         "/s/gateway/gateway.db",
         "/s/gateway/ca-key.pem",

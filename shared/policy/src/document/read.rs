@@ -6,11 +6,10 @@
 mod members;
 mod object;
 
-use std::fmt::Write;
-
 use serde::de::DeserializeSeed;
 
 use super::{ApprovalsDocument, DocumentError, MAX_DOCUMENT_BYTES, SanitisedUpdate};
+use crate::printable::printable;
 
 /// Longest reason that an error bears, in characters.
 const MAX_REASON: usize = 400;
@@ -34,7 +33,7 @@ struct Reading {
 impl Reading {
     /// The path of the member that is being read, such as `agents.main.security`, printable and cut.
     fn place(&self) -> String {
-        printable(&self.path.join("."))
+        printable(&self.path.join("."), MAX_REASON)
     }
 
     /// An error at the member that is being read.
@@ -64,28 +63,5 @@ fn malformed(error: serde_json::Error) -> DocumentError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-    DocumentError::Malformed { line, column, reason: printable(reason) }
-}
-
-/// Text of the document as an error may show it.
-fn printable(text: &str) -> String {
-    let mut out = String::new();
-    for (count, letter) in text.chars().enumerate() {
-        if count == MAX_REASON {
-            out.push_str("...");
-            break;
-        }
-        if letter.is_control() || is_invisible(letter) {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "{}", letter.escape_unicode());
-        } else {
-            out.push(letter);
-        }
-    }
-    out
-}
-
-/// Marks that reorder or hide the text around them.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    DocumentError::Malformed { line, column, reason: printable(reason, MAX_REASON) }
 }

@@ -1,5 +1,7 @@
 //! Both forms, the refusals with their places, and writing back.
 
+mod edit;
+
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 
@@ -31,7 +33,8 @@ const FULL: &str = r#"{
       "security": "full", "note": "kept",
       "allowlist": [{
         "pattern": " rg ", "argPattern": "^x$", "source": "allow-always", "id": "i", "commandText": "rg x",
-        "lastUsedAt": 1700000000000, "lastUsedCommand": null, "lastResolvedPath": "/usr/bin/rg", "tag": true
+        "lastUsedAt": 1700000000000, "lastUsedCommand": null, "lastResolvedPath": "/usr/bin/rg", "tag": true,
+        "match": ["rg x", ""], "noMatch": ["rg 'y\n'"]
       }, {"pattern": "ls", "source": "somebody"}],
       "mcpTools": [{"server": "s", "tool": "t", "source": "allow-always", "addedAt": 1}]
     }
@@ -73,6 +76,8 @@ fn the_stored_form_is_read_whole() {
                             last_used_at: Some(1_700_000_000_000_u64.into()),
                             last_used_command: None,
                             last_resolved_path: Some("/usr/bin/rg".into()),
+                            examples_match: vec!["rg x".into(), String::new()],
+                            examples_no_match: vec!["rg 'y\n'".into()],
                             extra: extra(json!({"tag": true})),
                         },
                         rule("ls"),
@@ -127,6 +132,24 @@ fn malformed_documents_are_refused_with_their_place() {
         (r#"{"version":1,"agents":{"a":{"allowlist":[{}]}}}"#, 1, 43, "agents.a.allowlist.0: a rule needs"),
         (r#"{"version":1,"agents":{"a":{"allowlist":[7]}}}"#, 1, 42, "invalid type: integer"),
         (r#"{"version":1,"agents":{"a":{"allowlist":{}}}}"#, 1, 41, "invalid type: map"),
+        (
+            r#"{"version":1,"agents":{"a":{"allowlist":[{"pattern":"x","match":"x"}]}}}"#,
+            1,
+            67,
+            "invalid type: string",
+        ),
+        (
+            r#"{"version":1,"agents":{"a":{"allowlist":[{"pattern":"x","noMatch":[1]}]}}}"#,
+            1,
+            68,
+            "invalid type: integer",
+        ),
+        (
+            r#"{"version":1,"agents":{"a":{"allowlist":[{"pattern":"x","id":1}]}}}"#,
+            1,
+            62,
+            "invalid type: integer",
+        ),
         (r#"{"version":1,"agents":{"a":{"mcpTools":["x"]}}}"#, 1, 44, "agents.a.mcpTools: a grant is"),
         (r#"{"version":1,"agents":{"__proto__":{}}}"#, 1, 35, "agents.__proto__: this name is not allowed"),
         (r#"{"version":1,"agents":{"a":{},"a":{}}}"#, 1, 34, "agents.a: the member is there twice"),
@@ -156,6 +179,16 @@ fn reading_is_bounded() {
     );
     let deep = format!(r#"{{"version":1,"x":{}"#, "[".repeat(100_000));
     assert!(refusal(&deep).2.contains("recursion limit"));
+    let examples = |count: usize, length: usize| {
+        let texts = vec!["é".repeat(length); count];
+        json!({"version": 1, "agents": {"a": {"allowlist": [{"pattern": "x", "noMatch": texts}]}}})
+            .to_string()
+    };
+    parse(&examples(MAX_EXAMPLES, MAX_EXAMPLE_CHARS));
+    let place = "agents.a.allowlist.0.noMatch: ";
+    assert_eq!(refusal(&examples(MAX_EXAMPLES + 1, 1)).2, format!("{place}more than 32 examples"));
+    let long = refusal(&examples(1, MAX_EXAMPLE_CHARS + 1)).2;
+    assert_eq!(long, format!("{place}an example of more than 4096 characters"));
     let name = format!("a\u{1b}\u{202e}{}", "x".repeat(5000));
     let text = format!("{}", json!({"version": 1, "agents": {name: {"ask": "no"}}}));
     let (_, _, reason) = refusal(&text);
@@ -291,16 +324,17 @@ fn any_fields() -> impl Strategy<Value = PolicyFields> {
 }
 
 fn any_rule() -> impl Strategy<Value = AllowEntry> {
-    ("[ -~é\\n]{0,6}[a-z*/]", option::of(".{0,6}"), any::<bool>(), option::of(any::<u64>())).prop_map(
-        |(pattern, arg_pattern, always, used)| AllowEntry {
+    let examples = vec(".{0,6}", 0..3);
+    ("[ -~é\\n]{0,6}[a-z*/]", option::of(".{0,6}"), any::<bool>(), option::of(any::<u64>()), examples)
+        .prop_map(|(pattern, arg_pattern, always, used, examples_match)| AllowEntry {
+            examples_match,
             pattern,
             last_used_command: arg_pattern.clone(),
             arg_pattern,
             source: always.then_some(AllowAlways),
             last_used_at: used.map(Into::into),
             ..AllowEntry::default()
-        },
-    )
+        })
 }
 
 fn any_document() -> impl Strategy<Value = ApprovalsDocument> {

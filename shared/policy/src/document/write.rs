@@ -59,7 +59,13 @@ fn allow(rule: &AllowEntry) -> Map<String, Value> {
     put(&mut out, "lastUsedAt", rule.last_used_at.clone().map(Value::Number));
     put(&mut out, "lastUsedCommand", rule.last_used_command.clone());
     put(&mut out, "lastResolvedPath", rule.last_resolved_path.clone());
+    put(&mut out, "match", examples(&rule.examples_match));
+    put(&mut out, "noMatch", examples(&rule.examples_no_match));
     out
+}
+
+fn examples(texts: &[String]) -> Option<Value> {
+    (!texts.is_empty()).then(|| texts.into())
 }
 
 fn put(out: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {

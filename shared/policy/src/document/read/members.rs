@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{
     Form, Reading,
-    object::{Member, Members, Object, Rules, UnknownWord, Word},
+    object::{Examples, Member, Members, Object, Rules, UnknownWord, Word},
 };
 use crate::{
     AgentEntry, AllowAlways, AllowEntry, ApprovalsDocument, PolicyFields, SocketEntry, UnknownPolicyWord,
@@ -166,7 +166,7 @@ impl Members for AllowEntry {
         &mut self,
         name: &str,
         map: &mut A,
-        _reading: &mut Reading,
+        reading: &mut Reading,
     ) -> Result<Member, A::Error> {
         match name {
             "pattern" => self.pattern = map.next_value()?,
@@ -180,6 +180,8 @@ impl Members for AllowEntry {
             "lastUsedAt" => self.last_used_at = map.next_value()?,
             "lastUsedCommand" => self.last_used_command = map.next_value()?,
             "lastResolvedPath" => self.last_resolved_path = Some(map.next_value()?),
+            "match" => self.examples_match = map.next_value_seed(Examples(reading))?,
+            "noMatch" => self.examples_no_match = map.next_value_seed(Examples(reading))?,
             // Legacy: the text says nothing that the pattern does not.
             "commandText" => {
                 map.next_value::<IgnoredAny>()?;

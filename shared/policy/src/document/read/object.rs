@@ -6,7 +6,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Value};
 
 use super::{Form, Reading};
-use crate::{AllowEntry, UnknownPolicyWord};
+use crate::{
+    AllowEntry, UnknownPolicyWord,
+    document::{MAX_EXAMPLE_CHARS, MAX_EXAMPLES},
+};
 
 /// Whether a type knows a member of its object.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,6 +149,41 @@ impl<'de> Visitor<'de> for Rule<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<AllowEntry, A::Error> {
         Object::new(self.0).visit_map(map)
+    }
+}
+
+/// Reads the examples of a rule.
+pub(super) struct Examples<'r>(pub(super) &'r mut Reading);
+
+impl<'de> DeserializeSeed<'de> for Examples<'_> {
+    type Value = Vec<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Examples<'_> {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of commands")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut examples: Vec<String> = Vec::new();
+        while let Some(example) = list.next_element::<String>()? {
+            if examples.len() == MAX_EXAMPLES {
+                return Err(self.0.refuse(format_args!("more than {MAX_EXAMPLES} examples")));
+            }
+            if example.chars().nth(MAX_EXAMPLE_CHARS).is_some() {
+                return Err(self
+                    .0
+                    .refuse(format_args!("an example of more than {MAX_EXAMPLE_CHARS} characters")));
+            }
+            examples.push(example);
+        }
+        Ok(examples)
     }
 }
 

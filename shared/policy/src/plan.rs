@@ -1,0 +1,212 @@
+//! The plan: what would run, command by command, and what decided each (policy spec §3.9).
+//!
+//! A plan is made once, by `analyse`. What is launched and what is shown comes from it; the text is not read again.
+
+use std::ops::Range;
+
+use crate::{
+    command::Tag,
+    inline_eval::InlineEval,
+    resolve::Program,
+    shell::{Expansion, Join, quote},
+};
+
+/// What a caller wants to run.
+#[derive(Clone, Copy, Debug)]
+pub enum Invocation<'a> {
+    /// A text for the shell.
+    Shell(&'a str),
+    /// Words that no shell sees.
+    Argv(&'a [String]),
+}
+
+/// A command text that was read, or an argv.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In order; not empty.
+    pub segments: Vec<Segment>,
+    /// It came as an argv: there is one segment and no shell.
+    pub direct: bool,
+}
+
+/// One command of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// How it follows the one before.
+    pub join: Join,
+    /// `!` stands before its pipeline.
+    pub negated: bool,
+    /// Variables set for it, and whether the value is appended.
+    pub assignments: Vec<Assigned>,
+    /// The words, decoded.
+    pub argv: Vec<String>,
+    /// Words that are not launched: `builtin`, which POSIX shells without it would look for on PATH.
+    pub omitted: Vec<usize>,
+    /// What a shell would still do to some word, which therefore cannot be pinned.
+    pub expands: Option<Expansion>,
+    /// Where the words stand in the text that was read; empty for an argv.
+    pub spans: Vec<Range<usize>>,
+    /// The files that are started, by the index of the word that names each.
+    pub programs: Vec<(usize, Program)>,
+    /// The index of the word that was judged.
+    pub subject: usize,
+    /// The commands of a shell's text, and the index of the word that holds it.
+    pub payload: Option<(usize, Vec<Segment>)>,
+    /// It starts a shell with a text or a script.
+    pub shell_wrapper: bool,
+    /// It hands code to an interpreter.
+    pub inline_eval: Option<InlineEval>,
+    /// What decided.
+    pub decided: Result<Grant, Miss>,
+}
+
+/// A variable set before a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assigned {
+    /// Its name.
+    pub name: String,
+    /// `+=`.
+    pub appends: bool,
+    /// Its value.
+    pub value: String,
+}
+
+/// Why a command is satisfied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// By an entry of the allowlist.
+    Entry {
+        /// Its place in the list.
+        index: usize,
+        /// Its pattern.
+        pattern: String,
+        /// Its arguments were matched too.
+        by_args: bool,
+    },
+    /// As a safe bin (§4).
+    SafeBin,
+    /// As a builtin of the shell that does no harm (§3.8).
+    Builtin,
+    /// As the program of a skill (§8.1).
+    Skill,
+    /// Every command of the shell's text is satisfied.
+    Payload,
+}
+
+/// Why a command is not satisfied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// No program of that name was found.
+    NotFound,
+    /// Nothing allows the program with these arguments.
+    NoEntry {
+        /// It is a safe bin, or would be, but for this.
+        safe_bin: Option<String>,
+    },
+    /// No rule can satisfy it.
+    Held(Tag),
+    /// A command of the shell's text is not satisfied.
+    Payload,
+}
+
+/// What is given to the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// What the caller sent, unread.
+    AsSent,
+    /// These words; the first is an absolute path.
+    Argv(Vec<String>),
+    /// This text, by the system's shell.
+    Shell(String),
+}
+
+impl Plan {
+    /// Whether every command is satisfied.
+    #[must_use]
+    pub fn is_satisfied(&self) -> bool {
+        self.segments.iter().all(|segment| segment.decided.is_ok())
+    }
+
+    /// All segments, those of payloads after the one that holds them.
+    pub fn each(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().flat_map(Segment::with_payload)
+    }
+
+    /// The first code that is handed to an interpreter.
+    #[must_use]
+    pub fn inline_eval(&self) -> Option<&InlineEval> {
+        self.each().find_map(|segment| segment.inline_eval.as_ref())
+    }
+
+    /// Whether some shell is started with a text or a script: then only the reduced variables reach it (§6.4).
+    #[must_use]
+    pub fn starts_shell_wrapper(&self) -> bool {
+        self.each().any(|segment| segment.shell_wrapper)
+    }
+
+    /// What is launched: every word quoted, every program by its absolute path.
+    ///
+    /// # Errors
+    /// Some word would still be expanded by the shell (§3.9).
+    pub fn launch(&self) -> Result<Launch, Expansion> {
+        if let Some(expansion) = self.each().find_map(|segment| segment.expands) {
+            return Err(expansion);
+        }
+        if let [only] = self.segments.as_slice() {
+            let is_file = only.programs.first().is_some_and(|(at, _)| *at == 0);
+            if self.direct || (is_file && !only.negated && only.assignments.is_empty()) {
+                return Ok(Launch::Argv(only.pinned()));
+            }
+        }
+        Ok(Launch::Shell(render(&self.segments)))
+    }
+}
+
+impl Segment {
+    /// This segment, then those of its payload. There is one level of payload only (§3.6).
+    fn with_payload(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.payload.iter().flat_map(|(_, inner)| inner))
+    }
+
+    /// The words as they are launched.
+    fn pinned(&self) -> Vec<String> {
+        let mut words = self.argv.clone();
+        for (at, program) in &self.programs {
+            if let (Some(word), Some(path)) = (words.get_mut(*at), program.path.to_str()) {
+                path.clone_into(word);
+            }
+        }
+        if let Some((at, inner)) = &self.payload
+            && let Some(word) = words.get_mut(*at)
+        {
+            *word = render(inner);
+        }
+        let mut index = 0..;
+        words.retain(|_| index.next().is_some_and(|at| !self.omitted.contains(&at)));
+        words
+    }
+}
+
+fn render(segments: &[Segment]) -> String {
+    let mut text = String::new();
+    for segment in segments {
+        text.push_str(segment.join.canonical());
+        if segment.negated {
+            text.push_str("! ");
+        }
+        let mut separator = "";
+        for assigned in &segment.assignments {
+            text.push_str(separator);
+            text.push_str(&assigned.name);
+            text.push_str(if assigned.appends { "+=" } else { "=" });
+            text.push_str(&quote(&assigned.value));
+            separator = " ";
+        }
+        for word in segment.pinned() {
+            text.push_str(separator);
+            text.push_str(&quote(&word));
+            separator = " ";
+        }
+    }
+    text
+}
