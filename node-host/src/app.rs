@@ -116,6 +116,7 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
 
     let stopping = CancellationToken::new();
     let code = stop_on_signal(stopping.clone())?;
+    announce_policy(&node);
     let notes = tokio::spawn(node.door.approvals().clone().keep_notes(stopping.clone()));
     let outcome = serve_gateway(&settings, &state, &node, &key, known.as_ref(), &stopping).await;
     stopping.cancel();
@@ -150,7 +151,6 @@ async fn serve_gateway(
         }
     }
     if let Some(mut paired) = enrol(node, state, key, &wanted, stopping).await? {
-        announce_policy(node);
         link::keep(node, &mut paired, stopping).await.map_err(Removed::into_fault)?;
     }
     Ok(())
@@ -178,21 +178,28 @@ fn pairing(settings: &Settings, known: Option<&keys::KnownGateway>) -> Result<En
     Ok(Enrolment { address, pin, token: String::new() })
 }
 
-/// The default is wide, so it is said when a machine is paired
-/// (`decisions.md` 2).
+/// The default is wide, so it is said at every start (`decisions.md` 2, F037).
 fn announce_policy(node: &Node) {
-    let (security, ask) = node.default_policy();
-    let word = |name: &str, prefix: &str| name.trim_start_matches(prefix).to_lowercase().replace('_', "-");
+    let policy = match node.door.policy(None) {
+        Ok(policy) => policy,
+        Err(fault) => return node.announce(&format!("node-host: {}", fault.message)),
+    };
     node.announce(&format!(
         "node-host: policy on this machine: security={} ask={}",
-        word(security.as_str_name(), "SECURITY_"),
-        word(ask.as_str_name(), "ASK_"),
+        policy.security, policy.ask
     ));
-    if security == proto::v1::Security::Full {
-        node.announce(&format!(
-            "node-host: every command of the gateway may run here; to refuse all, write {{\"version\":1,\"defaults\":{{\"security\":\"deny\"}}}} to {}",
-            node.door.approvals().path().display()
-        ));
+    if policy.security == policy::Security::Full {
+        node.announce(
+            "node-host: every command of the gateway may run here; to run only what you list: \
+             node-host policy set --security allowlist",
+        );
+        if !policy.allowlist.is_empty() {
+            node.announce(&format!(
+                "node-host: WARNING: the {} rules in {} are not asked while security is full",
+                policy.allowlist.len(),
+                node.door.approvals().path().display()
+            ));
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime};
 use config::{ApprovalsFile, Loaded, RuleUsage};
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
-use policy::HostPolicy;
 use proto::v1 as pb;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -64,14 +63,6 @@ impl Approvals {
             fault.message.insert_str(0, "SYSTEM_RUN_DENIED: ");
             fault
         })
-    }
-
-    /// What this machine allows an agent, from the file as it is now.
-    ///
-    /// # Errors
-    /// See [`Approvals::load`].
-    pub fn policy(&self, agent: Option<&str>) -> Result<HostPolicy, Fault> {
-        Ok(self.load()?.document.resolve(agent))
     }
 
     /// The answer to `system.execApprovals.get`.

@@ -27,8 +27,8 @@ use policy::plan::{Grant, Invocation, Launch, Plan};
 use policy::resolve::Lookup;
 use policy::skills::Skills;
 use policy::{
-    Denial, DenialKind, EffectivePolicy, Judgement, PassList, Requested, Security, Terms, Verdict,
-    clean_inherited, judge, reduce_for_shell_wrapper,
+    Denial, DenialKind, EffectivePolicy, HostPolicy, Judgement, PassList, Requested, Security, Terms,
+    Verdict, clean_inherited, judge, reduce_for_shell_wrapper,
 };
 use proto::v1 as pb;
 use session::RunId;
@@ -137,6 +137,14 @@ impl Door {
     /// The document of this machine.
     pub fn approvals(&self) -> &Arc<Approvals> {
         self.rules.approvals()
+    }
+
+    /// What this machine allows an agent, as its files are now.
+    ///
+    /// # Errors
+    /// One of them cannot be used. Then nothing runs.
+    pub fn policy(&self, agent: Option<&str>) -> Result<HostPolicy, Fault> {
+        Ok(self.rules.for_agent(agent)?.host.clone())
     }
 
     /// The programs of the gateway's skills, as it names them now.

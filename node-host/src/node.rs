@@ -70,7 +70,7 @@ impl Node {
     /// The policy for an agent that no rule names, for display. A document
     /// that cannot be used denies.
     pub fn default_policy(&self) -> (pb::Security, pb::Ask) {
-        match self.door.approvals().policy(None) {
+        match self.door.policy(None) {
             Ok(policy) => (security_to_wire(policy.security), ask_to_wire(policy.ask)),
             Err(_) => (pb::Security::Deny, pb::Ask::Off),
         }

@@ -102,7 +102,11 @@ pub(super) async fn run(common: &Common, command: ApprovalsCommand) -> Result<u8
             let shown = place.replace(&text, base_hash.as_deref()).await?;
             list::warn_of(&place, &shown.document);
             let line = format!("set {}, hash {}", place.name(&shown.path), shown.hash);
-            report(common, &line, json!({ "path": shown.path, "hash": shown.hash, "written": true }));
+            report(
+                common,
+                &line,
+                json!({ "node": place.node(), "path": shown.path, "hash": shown.hash, "written": true }),
+            );
         }
         ApprovalsCommand::Allowlist(AllowlistCommand::Add { whose, rule }) => {
             let entry = rule.entry()?;

@@ -122,9 +122,9 @@ impl SetArgs {
             Some(Host::Node) => {
                 return Err(Fault::new(
                     ErrorCode::InvalidRequest,
-                    "`--host node` is refused: what a node allows is in the node's own document, which this command cannot change with the same step",
+                    "`--host node` is refused: what a node allows lies on the node, and this command changes files of this machine only",
                 )
-                .hint("on that machine: `node-host policy`; from here: `gateway approvals set --node NODE`"));
+                .hint("on that machine: `node-host policy set`; from here: `gateway approvals set --node NODE`"));
             }
         };
         Ok(Values {

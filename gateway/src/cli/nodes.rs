@@ -90,7 +90,7 @@ pub(super) async fn run(common: &Common, command: NodesCommand) -> Result<u8, Fa
             );
             if !common.json {
                 eprintln!(
-                    "gateway: what may run there is decided on that machine (default: everything); tighten it in its exec-approvals.json"
+                    "gateway: what may run there is decided on that machine (default: everything); to run only what you list, there: node-host policy set --security allowlist"
                 );
             }
         }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use config::{ApprovalsFile, StateDir};
 use fault::{ErrorCode, Fault};
 use policy::allowlist::{Allowlist, check_entry};
-use policy::{AllowEntry, Ask, PassList, Requested, Security};
+use policy::{AllowEntry, Ask, AskFallback, PassList, Requested, Security};
 use proto::v1 as pb;
 
 use crate::app::fail;
@@ -28,6 +28,8 @@ pub(super) enum PolicyCommand {
     Allow(EntryArgs),
     /// Remove a rule.
     Disallow(EntryArgs),
+    /// Set what may run where no rule of an agent says otherwise.
+    Set(SetArgs),
 }
 
 /// What all of them take.
@@ -88,6 +90,23 @@ pub(super) struct EntryArgs {
     pattern: String,
 }
 
+/// The flags of `node-host policy set`.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = true, args = ["security", "ask", "ask_fallback"])]
+pub(super) struct SetArgs {
+    #[command(flatten)]
+    place: Place,
+    /// What may run: deny (nothing), allowlist (what a rule allows) or full (everything).
+    #[arg(long, value_name = "WORD")]
+    security: Option<Security>,
+    /// When a person is asked: off, on-miss or always.
+    #[arg(long, value_name = "WORD")]
+    ask: Option<Ask>,
+    /// What happens when nobody can be asked: deny, allowlist or full.
+    #[arg(long, value_name = "WORD")]
+    ask_fallback: Option<AskFallback>,
+}
+
 /// Does what the command line says.
 pub(super) fn run(command: PolicyCommand) -> ExitCode {
     let outcome = match command {
@@ -95,6 +114,7 @@ pub(super) fn run(command: PolicyCommand) -> ExitCode {
         PolicyCommand::Show(args) => show(&args),
         PolicyCommand::Allow(args) => allow(args),
         PolicyCommand::Disallow(args) => disallow(&args),
+        PolicyCommand::Set(args) => set(&args),
     };
     match outcome {
         Ok(text) => {
@@ -243,6 +263,19 @@ fn disallow(args: &EntryArgs) -> Result<String, Fault> {
     } else {
         format!("there is no such rule: {shown}\n")
     })
+}
+
+fn set(args: &SetArgs) -> Result<String, Fault> {
+    let change = args.place.file()?.edit(|document| {
+        let before = document.defaults.clone();
+        let defaults = &mut document.defaults;
+        defaults.security = args.security.or(defaults.security);
+        defaults.ask = args.ask.or(defaults.ask);
+        defaults.ask_fallback = args.ask_fallback.or(defaults.ask_fallback);
+        Ok::<_, Fault>(*defaults != before)
+    })?;
+    let host = change.loaded.document.resolve(None);
+    Ok(format!("security={} ask={} askFallback={}\n", host.security, host.ask, host.ask_fallback))
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Fault> {
