@@ -3,14 +3,12 @@
 //! Owns when the file is read and what is told to nodes. What its keys mean is the `config` crate's affair. A file that
 //! cannot be used refuses the call: the caller asked under a policy that nobody knows any more.
 
-use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, ConfigError, FileStamp};
-use fault::{ErrorCode, Fault};
+use config::{Config, ConfigFile};
+use fault::Fault;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -28,38 +26,21 @@ pub(crate) type SkillBins = Arc<[String]>;
 /// The configuration of one gateway.
 #[derive(Debug)]
 pub(crate) struct ConfigCache {
-    path: PathBuf,
-    /// The last reading, where a change of the file would show. Empty after a bad one.
-    kept: Mutex<Option<Kept>>,
+    file: ConfigFile,
+    /// Held from a reading to the news of it, so that no older reading replaces a newer one.
+    telling: Mutex<()>,
     /// Of the last file that could be read: a bad edit does not take the list away (`policy.md` §8.1).
     skill_bins: watch::Sender<SkillBins>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    mark: Mark,
-    config: Arc<Config>,
-}
-
-/// Where the file lies, links followed, and its outside.
-#[derive(Debug, PartialEq, Eq)]
-struct Mark {
-    real: PathBuf,
-    stamp: FileStamp,
-}
-
-impl Mark {
-    fn of(path: &Path) -> Option<Self> {
-        let real = fs::canonicalize(path).ok()?;
-        let stamp = FileStamp::of(&real)?;
-        Some(Self { real, stamp })
-    }
 }
 
 impl ConfigCache {
     /// The file at `path`; it need not exist.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, kept: Mutex::default(), skill_bins: watch::Sender::new(Arc::default()) }
+        Self {
+            file: ConfigFile::new(path),
+            telling: Mutex::default(),
+            skill_bins: watch::Sender::new(Arc::default()),
+        }
     }
 
     /// The configuration as it is now. While the file stays the same this is one look at it.
@@ -67,20 +48,8 @@ impl ConfigCache {
     /// # Errors
     /// The file cannot be used; the fault names it and the reason. Then nothing may run.
     pub(crate) fn load(&self) -> Result<Arc<Config>, Fault> {
-        // Held to the end, so that no older reading replaces the news of a newer one.
-        let mut kept = self.kept.lock();
-        let mark = Mark::of(&self.path);
-        if let (Some(kept), Some(mark)) = (&*kept, &mark)
-            && kept.mark == *mark
-        {
-            return Ok(Arc::clone(&kept.config));
-        }
-        *kept = None;
-        let config = Arc::new(Config::load(&self.path).map_err(|error| config_fault(&error))?);
-        // A file that changed just now can change again and look the same: it is read again next time.
-        if let Some(mark) = mark.filter(|mark| mark.stamp.is_settled()) {
-            *kept = Some(Kept { mark, config: Arc::clone(&config) });
-        }
+        let _telling = self.telling.lock();
+        let config = self.file.load().map_err(|error| Fault::from(&error))?;
         let names = skill_bins(&config);
         self.skill_bins.send_if_modified(|told| {
             let is_news = **told != *names;
@@ -111,7 +80,7 @@ impl ConfigCache {
             match self.load() {
                 Ok(_) => {
                     if bad.take().is_some() {
-                        tracing::info!(file = %self.path.display(), "the configuration can be used again");
+                        tracing::info!(file = %self.file.path().display(), "the configuration can be used again");
                     }
                 }
                 Err(fault) => {
@@ -123,18 +92,6 @@ impl ConfigCache {
             }
         }
     }
-}
-
-/// The refusal for a configuration that cannot be used or changed.
-pub(crate) fn config_fault(error: &ConfigError) -> Fault {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message.push_str(": ");
-        message.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    Fault::new(ErrorCode::ConfigInvalid, message).hint(error.hint())
 }
 
 /// The names that can be those of programs, each once, up to the bound.
@@ -156,8 +113,9 @@ fn skill_bins(config: &Config) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::fs;
 
+    use fault::ErrorCode;
     use policy::Security;
 
     use super::*;
@@ -184,24 +142,6 @@ mod tests {
         }
         fs::remove_file(&path).unwrap();
         assert_eq!(security(&cache), None, "gone");
-    }
-
-    #[test]
-    fn a_settled_file_is_read_once_and_a_linked_one_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        fs::write(at("mine.json"), "{tools:{exec:{security:'deny'}}}").unwrap();
-        std::os::unix::fs::symlink("mine.json", at("openclaw.json")).unwrap();
-        let cache = ConfigCache::new(at("openclaw.json"));
-        let config = cache.load().unwrap();
-        // As it would be kept a second after the write.
-        let mark = Mark::of(&at("openclaw.json")).unwrap();
-        assert!(mark.stamp.is_settled_at(SystemTime::now() + Duration::from_secs(3)));
-        *cache.kept.lock() = Some(Kept { mark, config: Arc::clone(&config) });
-        assert!(Arc::ptr_eq(&config, &cache.load().unwrap()));
-
-        fs::write(at("mine.json"), "{tools:{exec:{security:'allowlist'}}}").unwrap();
-        assert_eq!(security(&cache), Some(Security::Allowlist), "the file behind the link changed");
     }
 
     #[test]

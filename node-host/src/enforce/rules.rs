@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, FileStamp};
-use fault::{ErrorCode, Fault};
+use config::{Config, ConfigError, ConfigFile};
+use fault::Fault;
 use parking_lot::Mutex;
 use policy::HostPolicy;
 use policy::allowlist::Allowlist;
@@ -37,7 +37,7 @@ pub(super) struct AgentRules {
 #[derive(Debug)]
 pub(super) struct RuleBook {
     approvals: Arc<Approvals>,
-    config: PathBuf,
+    config: ConfigFile,
     home: Option<PathBuf>,
     merged: Vec<(PathBuf, PathBuf)>,
     ready: Mutex<Ready>,
@@ -47,7 +47,7 @@ pub(super) struct RuleBook {
 #[derive(Debug, Default)]
 struct Ready {
     revision: u64,
-    config: Option<(Arc<Config>, Option<FileStamp>)>,
+    config: Option<Arc<Config>>,
     agents: HashMap<Option<String>, Arc<AgentRules>>,
 }
 
@@ -61,7 +61,13 @@ impl RuleBook {
                 (real != Path::new(dir)).then(|| (PathBuf::from(dir), real))
             })
             .collect();
-        Self { approvals: Arc::new(approvals), config, home, merged, ready: Mutex::default() }
+        Self {
+            approvals: Arc::new(approvals),
+            config: ConfigFile::new(config),
+            home,
+            merged,
+            ready: Mutex::default(),
+        }
     }
 
     /// The document.
@@ -75,11 +81,12 @@ impl RuleBook {
     /// A file cannot be used. Then nothing may run.
     pub(super) fn for_agent(&self, agent: Option<&str>) -> Result<Arc<AgentRules>, Fault> {
         let document = self.approvals.load()?;
+        let config = self.config.load().map_err(|error| config_fault(&error))?;
         let mut ready = self.ready.lock();
-        let config = self.config(&mut ready)?;
-        if ready.revision != document.revision {
-            ready.agents.clear();
-            ready.revision = document.revision;
+        let known = ready.config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config));
+        if !known || ready.revision != document.revision {
+            *ready =
+                Ready { revision: document.revision, config: Some(Arc::clone(&config)), ..Ready::default() };
         }
         let key = agent.map(str::to_owned);
         if let Some(rules) = ready.agents.get(&key) {
@@ -111,25 +118,11 @@ impl RuleBook {
         ready.agents.insert(key, Arc::clone(&rules));
         Ok(rules)
     }
+}
 
-    fn config(&self, ready: &mut Ready) -> Result<Arc<Config>, Fault> {
-        let stamp = FileStamp::of(&self.config);
-        if let Some((config, read_at)) = &ready.config
-            && *read_at == stamp
-        {
-            return Ok(Arc::clone(config));
-        }
-        // Whatever was made of the old text is void, also where the new one is bad.
-        ready.agents.clear();
-        ready.config = None;
-        let config = Config::load(&self.config).map(Arc::new).map_err(|e| {
-            Fault::new(ErrorCode::ConfigInvalid, format!("SYSTEM_RUN_DENIED: nothing runs: {e}"))
-                .hint("repair the file; it is read again at the next run")
-        })?;
-        // A file that changed just now may change again and look the same, so it is read again next time.
-        if stamp.is_none_or(|stamp| stamp.is_settled()) {
-            ready.config = Some((Arc::clone(&config), stamp));
-        }
-        Ok(config)
-    }
+/// The refusal while the configuration cannot be used.
+fn config_fault(error: &ConfigError) -> Fault {
+    let mut fault = Fault::from(error);
+    fault.message.insert_str(0, "SYSTEM_RUN_DENIED: nothing runs: ");
+    fault
 }

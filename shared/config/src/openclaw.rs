@@ -7,6 +7,7 @@
 mod cursor;
 mod edit;
 mod error;
+mod file;
 mod layer;
 #[cfg(test)]
 mod tests;
@@ -23,12 +24,15 @@ use cursor::Cursor;
 use layer::{ExecLayer, Layering};
 
 pub use error::ConfigError;
+pub use file::ConfigFile;
 
 /// Longest file that is read, in bytes.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The agent that a call without an agent id belongs to, here as in the approvals document.
 const MAIN_AGENT: &str = "main";
+/// The older name of the main agent, as a caller may say it.
+const OLD_MAIN_AGENT: &str = "default";
 
 /// The configuration, as far as it decides what may run. The default one is that of a machine without a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +120,11 @@ impl Config {
     pub fn exec(&self, agent: Option<&str>) -> ExecConfig {
         let mut layering = Layering::default();
         layering.put(&self.global);
-        if let Some(own) = self.agents.get(agent.unwrap_or(MAIN_AGENT)) {
+        let id = match agent {
+            None | Some(OLD_MAIN_AGENT) => MAIN_AGENT,
+            Some(id) => id,
+        };
+        if let Some(own) = self.agents.get(id) {
             layering.put(own);
         }
         layering.finish(&self.skill_bins)

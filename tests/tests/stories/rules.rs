@@ -37,7 +37,7 @@ fn allowed_commands_run(user: RunAs) {
     let out = |text: &str| shell(text).ok().stdout_text();
     assert_eq!(out("seq 3 | tail -n 1"), "3\n");
     assert_eq!(out("seq 3 |& tail -n 1 && printf '%s\\n' ok; seq 1"), "3\nok\n1\n");
-    assert_eq!(out("! seq 1 || s\"e\"q 2 # all of it"), "1\n2\n");
+    assert_eq!(out("! seq 1 || s\"e\"q 2 # all of it"), "1\n1\n2\n");
     assert_eq!(out("false || nice seq 2"), "1\n2\n");
     assert_eq!(out("bash -c 'seq 2 | head -n 1'"), "1\n");
     assert_eq!(bed.exec(["--", "seq", "2"]).ok().stdout_text(), "1\n2\n");

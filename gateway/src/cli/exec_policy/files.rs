@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use super::change::PolicyFile;
 use super::values::Values;
-use crate::config_cache::config_fault;
 
 /// Where the configuration's part is.
 const EXEC: [&str; 2] = ["tools", "exec"];
@@ -40,7 +39,7 @@ impl ConfigFile {
     /// The text and where it lies, links followed; an empty one where there is no file.
     fn text(&self) -> Result<(PathBuf, String), Fault> {
         // Looks at the links and at who can write the file, and refuses what means nothing.
-        Config::load(&self.path).map_err(|error| config_fault(&error))?;
+        Config::load(&self.path).map_err(|error| Fault::from(&error))?;
         let real = match fs::canonicalize(&self.path) {
             Ok(real) => real,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -49,7 +48,7 @@ impl ConfigFile {
             Err(error) => return Err(self.failed(&error)),
         };
         let bytes = read_private(&real, MAX_CONFIG_BYTES, PrivateMode::Readable)
-            .map_err(|error| config_fault(&ConfigError::from(error)))?;
+            .map_err(|error| Fault::from(&ConfigError::from(error)))?;
         let text = String::from_utf8(bytes).map_err(|error| self.failed(&error))?;
         Ok((real, text))
     }
@@ -70,16 +69,16 @@ impl PolicyFile for ConfigFile {
 
     fn read(&self) -> Result<Values, Fault> {
         let (_, text) = self.text()?;
-        global(&text).map(|exec| values_of(&exec)).map_err(|error| config_fault(&error))
+        global(&text).map(|exec| values_of(&exec)).map_err(|error| Fault::from(&error))
     }
 
     fn swap(&self, old: &Values, new: &Values) -> Result<(), Fault> {
         let (real, text) = self.text()?;
-        let exec = global(&text).map_err(|error| config_fault(&error))?;
+        let exec = global(&text).map_err(|error| Fault::from(&error))?;
         if values_of(&exec) != *old {
             return Err(changed(&self.name()));
         }
-        let text = edited(text, &exec, old, new).map_err(|error| config_fault(&error))?;
+        let text = edited(text, &exec, old, new).map_err(|error| Fault::from(&error))?;
         if let Ok(metadata) = fs::symlink_metadata(&real)
             && metadata.nlink() > 1
         {

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::super::Common;
 use super::super::output::{print_json, safe, warn};
-use crate::config_cache::config_fault;
 use crate::requested::configured;
 
 /// The agent that calls without an agent id belong to.
@@ -35,7 +34,7 @@ pub(super) fn show(
     written: &[String],
 ) -> Result<(), Fault> {
     let path = state.openclaw_json();
-    let exec = Config::load(&path).map_err(|error| config_fault(&error))?.exec(agent);
+    let exec = Config::load(&path).map_err(|error| Fault::from(&error))?.exec(agent);
     let file = ApprovalsFile::new(state.approvals());
     let loaded = file.load()?;
     let (requested, host) = (configured(&exec), loaded.document.resolve(agent));

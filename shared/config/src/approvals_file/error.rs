@@ -2,12 +2,12 @@
 //!
 //! The texts name files, places and rules' counts; never a socket token or another value of the document.
 
-use std::{error::Error, io, path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use fault::{ErrorCode, Fault};
 use policy::{BaseHashError, DocumentError};
 
-use crate::{PrivateFileError, StateDirError};
+use crate::{PrivateFileError, StateDirError, chain::chain};
 
 /// Why the approvals document cannot be used or changed.
 #[derive(Debug, thiserror::Error)]
@@ -172,18 +172,6 @@ impl From<ApprovalsError> for Fault {
     fn from(error: ApprovalsError) -> Self {
         Self::new(error.code(), error.message()).hint(error.hint())
     }
-}
-
-/// An error with its causes on one line.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// The parser's reason without the value that it met: that may be a secret in the wrong place.

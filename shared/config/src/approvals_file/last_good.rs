@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 use policy::{ApprovalsDocument, MAX_DOCUMENT_BYTES, hash_of};
 
-use super::{LastGood, Loaded, error::chain};
+use super::{LastGood, Loaded};
+use crate::chain::chain;
 use crate::{PrivateMode, read_private, write_private};
 
 #[derive(Debug)]

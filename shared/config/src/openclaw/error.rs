@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::PrivateFileError;
+use fault::{ErrorCode, Fault};
+
+use crate::{PrivateFileError, chain::chain};
 
 /// Why a configuration cannot be used. While it cannot, nothing may run.
 #[derive(Debug, thiserror::Error)]
@@ -96,5 +98,12 @@ impl fmt::Display for Place<'_> {
             write!(f, ":{column}")?;
         }
         f.write_str(": ")
+    }
+}
+
+impl From<&ConfigError> for Fault {
+    /// The one place where the causes join the message: a fault has no source.
+    fn from(error: &ConfigError) -> Self {
+        Self::new(ErrorCode::ConfigInvalid, chain(error)).hint(error.hint())
     }
 }
