@@ -74,12 +74,15 @@ fn verdicts(criterion: &mut Criterion) {
     let host = HostPolicy { security: Security::Allowlist, ..HostPolicy::fail_closed() };
     let policy = EffectivePolicy::combine(Requested { security: Security::Full, ask: Ask::Off }, &host);
     let terms = Terms { policy: &policy, strict_inline_eval: false };
-    let worst: String = "git log 'a b' | ".chars().cycle().take(131_068).collect::<String>() + "git";
+    // The most commands that are read, in the longest text; and the most words.
+    let commands = "git log 'a b' 'c d' \"e\" -n 3 x y|".repeat(3600) + "git";
+    let words = format!("git{}", " a".repeat(65_000));
     let texts = [
         ("git status", "git status"),
         ("two stages", "git log -n 3 | head -n 5"),
         ("four stages", "git log --oneline | grep -e fix | sort -k 2 | head -n 20"),
-        ("worst 128 KiB", worst.as_str()),
+        ("128 KiB of commands", commands.as_str()),
+        ("128 KiB of words", words.as_str()),
     ];
     for count in [20, 100] {
         let allowlist = Allowlist::compile(&entries(count), None, &[]);

@@ -80,11 +80,7 @@ impl From<SimpleCommand> for Words {
         let mut words = Self { join: command.join, negated: command.negated, ..Self::default() };
         for assignment in command.assignments {
             words.expands = words.expands.or(assignment.value.expands);
-            words.assignments.push(Assigned {
-                name: assignment.name,
-                appends: assignment.appends,
-                value: assignment.value.text,
-            });
+            words.assignments.push(Assigned { name: assignment.name, value: assignment.value.text });
         }
         for (at, word) in command.words.into_iter().enumerate() {
             if at == 0 && word.expands == Some(Expansion::Tilde) {
@@ -336,8 +332,6 @@ fn assignment_tag(segment: &Segment) -> Option<Tag> {
         return None;
     }
     let pairs = segment.assignments.iter().map(|assigned| (assigned.name.as_str(), assigned.value.as_str()));
-    let plain = segment.programs.first().is_some_and(|(at, _)| *at == 0)
-        && !segment.shell_wrapper
-        && segment.assignments.iter().all(|assigned| !assigned.appends);
+    let plain = segment.programs.first().is_some_and(|(at, _)| *at == 0) && !segment.shell_wrapper;
     (!plain || check_overrides(pairs).is_err()).then_some(Tag::ShellEnvAssignment)
 }

@@ -36,7 +36,7 @@ pub struct Segment {
     pub join: Join,
     /// `!` stands before its pipeline.
     pub negated: bool,
-    /// Variables set for it, and whether the value is appended.
+    /// Variables set for it.
     pub assignments: Vec<Assigned>,
     /// The words, decoded.
     pub argv: Vec<String>,
@@ -65,8 +65,6 @@ pub struct Segment {
 pub struct Assigned {
     /// Its name.
     pub name: String,
-    /// `+=`.
-    pub appends: bool,
     /// Its value.
     pub value: String,
 }
@@ -114,7 +112,7 @@ pub enum Miss {
 pub enum Launch {
     /// What the caller sent, unread.
     AsSent,
-    /// These words; the first is an absolute path.
+    /// These words; the first is an absolute path, unless `*` allowed a program that was not found.
     Argv(Vec<String>),
     /// This text, by the system's shell.
     Shell(String),
@@ -198,7 +196,7 @@ fn render(segments: &[Segment]) -> String {
         for assigned in &segment.assignments {
             text.push_str(separator);
             text.push_str(&assigned.name);
-            text.push_str(if assigned.appends { "+=" } else { "=" });
+            text.push('=');
             text.push_str(&quote(&assigned.value));
             separator = " ";
         }

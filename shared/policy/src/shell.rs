@@ -19,6 +19,9 @@ pub use quote::quote;
 /// Longest text that is read, in characters (§3.1).
 pub const MAX_CHARS: usize = 131_072;
 
+/// Most commands that a text may have. Each one is looked up and judged.
+pub const MAX_COMMANDS: usize = 4096;
+
 /// Whose grammar a text is read by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -70,8 +73,6 @@ pub struct SimpleCommand {
 pub struct Assignment {
     /// The name.
     pub name: String,
-    /// `NAME+=value`.
-    pub appends: bool,
     /// The value, decoded. Its span begins after the `=`.
     pub value: Word,
 }

@@ -14,7 +14,7 @@ mod machine;
 use expected::{canonical, comparable, expected_runs};
 use lines::{damaged, line, nasty, said, soup};
 use machine::{Run, Shell};
-use policy::shell::{Dialect, MAX_CHARS, SimpleCommand, quote, read};
+use policy::shell::{Dialect, MAX_CHARS, quote, read};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
 /// Cases of a property of which each is run, unless `PROPTEST_CASES` asks for another number.
@@ -47,13 +47,9 @@ fn lines_run_as_read(dialect: Dialect, shells: &[&str]) {
         for shell in &shells {
             shell.check(&text, &expected)?;
         }
-        let appends =
-            |command: &SimpleCommand| command.assignments.iter().any(|assignment| assignment.appends);
-        if !script.commands.iter().any(appends) {
-            let rewritten = canonical(&script);
-            for shell in &rewritten_by {
-                shell.check(&rewritten, &expected)?;
-            }
+        let rewritten = canonical(&script);
+        for shell in &rewritten_by {
+            shell.check(&rewritten, &expected)?;
         }
         Ok(())
     });

@@ -45,7 +45,7 @@ pub enum Label {
     Incomplete,
     /// Nothing to run: empty, blanks, comments, only assignments.
     NoCommands,
-    /// More than [`super::MAX_CHARS`] characters.
+    /// More than [`super::MAX_CHARS`] characters or [`super::MAX_COMMANDS`] commands.
     TooLong,
 }
 

@@ -3,7 +3,7 @@
 //! The accepted grammar nests nothing, so one loop over the tokens is enough.
 
 use super::lexer::{Lexer, Place, RawWord, Token};
-use super::{Dialect, Join, Label, MAX_CHARS, Script, SimpleCommand, Unreadable};
+use super::{Dialect, Join, Label, MAX_CHARS, MAX_COMMANDS, Script, SimpleCommand, Unreadable};
 
 pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Script, Unreadable> {
     if let Some(at) = end_of_limit(text) {
@@ -13,11 +13,15 @@ pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Script, Unreadable> 
     if let Some(at) = text.bytes().position(|byte| byte == 0) {
         return Err(Unreadable { label: Label::SyntaxError, at });
     }
-    let mut parser = Parser { lexer: Lexer::new(text, dialect), dialect };
+    let mut parser = Parser { lexer: Lexer::new(text, dialect) };
     let mut commands = Vec::new();
     let mut join = Join::Start;
     while let Some(first) = parser.first_word(join)? {
+        let at = first.start;
         let (command, next) = parser.command(join, first)?;
+        if commands.len() == MAX_COMMANDS {
+            return Err(Unreadable { label: Label::TooLong, at });
+        }
         commands.push(command);
         let Some(next) = next else { break };
         join = next;
@@ -38,7 +42,6 @@ fn end_of_limit(text: &str) -> Option<usize> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    dialect: Dialect,
 }
 
 impl Parser<'_> {
@@ -117,9 +120,9 @@ impl Parser<'_> {
         }
         let refused = |label| Err(Unreadable { label, at: word.start });
         if let Some(target) = word.target {
-            // To dash `NAME+=value` is the name of a program.
-            if target.appends && self.dialect == Dialect::Posix {
-                return refused(Label::SyntaxError);
+            // What stands there before is not known; to dash `NAME+=value` is the name of a program.
+            if target.appends {
+                return refused(Label::DynamicArgument);
             }
             command.assignments.push(word.into_assignment(target));
             return Ok(());

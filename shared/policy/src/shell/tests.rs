@@ -12,10 +12,7 @@ use super::*;
 type Plain = (Join, bool, Vec<String>, Vec<String>);
 
 fn plain(script: Script) -> Vec<Plain> {
-    let assignment = |assignment: Assignment| {
-        let operator = if assignment.appends { "+=" } else { "=" };
-        format!("{}{operator}{}", assignment.name, assignment.value.text)
-    };
+    let assignment = |assignment: Assignment| format!("{}={}", assignment.name, assignment.value.text);
     let command = |command: SimpleCommand| {
         (
             command.join,
@@ -53,11 +50,6 @@ fn only_bash_reads() {
         ("a x$'\n'y", Label::DynamicArgument, vec![simple(Join::Start, &["a", "x\ny"])]),
         ("a $'`$(id)\"'", Label::DynamicArgument, vec![simple(Join::Start, &["a", "`$(id)\""])]),
         ("a |& b", Label::SyntaxError, vec![simple(Join::Start, &["a"]), simple(Join::PipeBoth, &["b"])]),
-        (
-            "A+=x ls",
-            Label::SyntaxError,
-            vec![(Join::Start, false, vec!["A+=x".to_owned()], vec!["ls".to_owned()])],
-        ),
     ] {
         assert_eq!(label(text, Dialect::Posix), Some(posix), "{text:?}");
         assert_eq!(read(text, Dialect::Bash).map(plain), Ok(bash), "{text:?}");
@@ -188,7 +180,6 @@ fn expansions_are_named() {
         ("''~", None),
         ("a:~", None),
         ("A=~/x", Some(Tilde)),
-        ("A+=~/x", Some(Tilde)),
         ("A=x:~", Some(Tilde)),
         ("A=x:'y':~", Some(Tilde)),
         ("A=x~", None),
@@ -226,24 +217,32 @@ fn whole_script() {
                 join: Join::Start,
                 negated: true,
                 assignments: vec![
-                    Assignment { name: "A".to_owned(), appends: false, value: word("x y", 4..9, None) },
-                    Assignment { name: "B".to_owned(), appends: true, value: word("", 13..13, None) },
+                    Assignment { name: "A".to_owned(), value: word("x y", 4..9, None) },
+                    Assignment { name: "B".to_owned(), value: word("", 12..12, None) },
                 ],
                 words: vec![
-                    word("~/bin/é", 14..22, Some(Expansion::Tilde)),
-                    word("", 23..25, None),
-                    word("*", 26..27, Some(Expansion::Glob)),
+                    word("~/bin/é", 13..21, Some(Expansion::Tilde)),
+                    word("", 22..24, None),
+                    word("*", 25..26, Some(Expansion::Glob)),
                 ],
             },
             SimpleCommand {
                 join: Join::PipeBoth,
                 negated: false,
                 assignments: Vec::new(),
-                words: vec![word("ab", 29..33, None)],
+                words: vec![word("ab", 28..32, None)],
             },
         ],
     };
-    assert_eq!(read("! A='x y' B+= ~/bin/é '' *|&a\"b\"; # c", Dialect::Bash), Ok(expected));
+    assert_eq!(read("! A='x y' B= ~/bin/é '' *|&a\"b\"; # c", Dialect::Bash), Ok(expected));
+}
+
+#[test]
+fn the_number_of_commands_is_bounded() {
+    let of = |count: usize| "a;".repeat(count);
+    assert_eq!(read(&of(MAX_COMMANDS), Dialect::Bash).unwrap().commands.len(), MAX_COMMANDS);
+    let refused = Unreadable { label: Label::TooLong, at: 2 * MAX_COMMANDS };
+    assert_eq!(read(&of(MAX_COMMANDS + 1), Dialect::Bash), Err(refused));
 }
 
 #[test]

@@ -8,7 +8,6 @@ use crate::machine::{Run, Runs, STUBS};
 pub(crate) fn expected_runs(script: &Script) -> Runs {
     let mut runs = Vec::new();
     let mut succeeded = true;
-    let mut variable = None;
     for pipeline in pipelines(&script.commands) {
         let (first, last) = (pipeline.first().unwrap(), pipeline.last().unwrap());
         let goes_ahead = match first.join {
@@ -19,14 +18,9 @@ pub(crate) fn expected_runs(script: &Script) -> Runs {
         if !goes_ahead {
             continue;
         }
-        let mut seen: Vec<Run> =
-            pipeline.iter().filter_map(|command| seen_by_stub(command, variable.as_deref())).collect();
+        let mut seen: Vec<Run> = pipeline.iter().filter_map(seen_by_stub).collect();
         seen.sort();
         runs.push(seen);
-        // Each command of a longer pipeline has variables of its own.
-        if pipeline.len() == 1 && first.words.is_empty() {
-            variable = assigned(first, variable.as_deref()).or(variable);
-        }
         succeeded = match last.words.first() {
             None => true,
             Some(program) => STUBS.contains(&(program.text.as_str(), true)),
@@ -39,19 +33,16 @@ fn pipelines(commands: &[SimpleCommand]) -> Vec<&[SimpleCommand]> {
     commands.chunk_by(|_, next| next.join.is_pipe()).collect()
 }
 
-fn seen_by_stub(command: &SimpleCommand, variable: Option<&str>) -> Option<Run> {
+fn seen_by_stub(command: &SimpleCommand) -> Option<Run> {
     let argv: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
     let known = STUBS.iter().any(|(name, _)| Some(*name) == argv.first().map(String::as_str));
-    known.then(|| Run { argv, a: assigned(command, variable) })
+    known.then(|| Run { argv, a: assigned(command) })
 }
 
 /// The value of `A` after the command's assignments, if there is one to it.
-fn assigned(command: &SimpleCommand, variable: Option<&str>) -> Option<String> {
-    let to_a = command.assignments.iter().filter(|assignment| assignment.name == "A");
-    to_a.fold(None, |value: Option<String>, assignment| {
-        let before = value.as_deref().or(variable).filter(|_| assignment.appends).unwrap_or_default();
-        Some(format!("{before}{}", assignment.value.text))
-    })
+fn assigned(command: &SimpleCommand) -> Option<String> {
+    let mut to_a = command.assignments.iter().filter(|assignment| assignment.name == "A");
+    to_a.next_back().map(|assignment| assignment.value.text.clone())
 }
 
 /// Whether running the script is harmless and its words are all known.
@@ -70,10 +61,10 @@ pub(crate) fn canonical(script: &Script) -> String {
     for command in &script.commands {
         text.push_str(command.join.canonical());
         text.push_str(if command.negated { "! " } else { "" });
-        let assignments = command.assignments.iter().map(|assignment| {
-            let operator = if assignment.appends { "+=" } else { "=" };
-            format!("{}{operator}{}", assignment.name, quote(&assignment.value.text))
-        });
+        let assignments = command
+            .assignments
+            .iter()
+            .map(|assignment| format!("{}={}", assignment.name, quote(&assignment.value.text)));
         let words = command.words.iter().map(|word| quote(&word.text));
         text.push_str(&assignments.chain(words).collect::<Vec<_>>().join(" "));
     }

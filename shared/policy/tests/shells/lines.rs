@@ -134,10 +134,9 @@ fn generated(dialect: Dialect) -> impl Strategy<Value = Generated> {
         (Join::Pipe, "|"),
         (Join::Pipe, " |\n"),
     ];
-    let mut assigns = vec!["A=", "B=", "_b0="];
+    let assigns = vec!["A=", "B=", "_b0="];
     if dialect == Dialect::Bash {
         operators.extend([(Join::PipeBoth, "|&"), (Join::PipeBoth, " |& # c\n")]);
-        assigns.push("A+=");
     }
     (
         select(operators),
@@ -182,10 +181,10 @@ pub(crate) fn line(dialect: Dialect) -> impl Strategy<Value = (String, Vec<Said>
 
 pub(crate) fn said(script: &Script) -> Vec<Said> {
     let one = |command: &SimpleCommand| {
-        let assignment = command.assignments.first().map(|assignment| {
-            let operator = if assignment.appends { "+=" } else { "=" };
-            format!("{}{operator}{}", assignment.name, assignment.value.text)
-        });
+        let assignment = command
+            .assignments
+            .first()
+            .map(|assignment| format!("{}={}", assignment.name, assignment.value.text));
         let words = command.words.iter().map(|word| word.text.clone()).collect();
         (command.join, command.negated, assignment, words)
     };

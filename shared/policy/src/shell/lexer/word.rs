@@ -68,7 +68,7 @@ impl RawWord {
             expands: self.tilde.then_some(Expansion::Tilde),
         };
         self.text.truncate(target.name);
-        Assignment { name: self.text, appends: target.appends, value }
+        Assignment { name: self.text, value }
     }
 
     /// Takes note of an unquoted `=`, before it is part of the text.
