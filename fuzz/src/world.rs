@@ -164,6 +164,7 @@ pub fn policy(security: Security, ask: Ask) -> EffectivePolicy {
     EffectivePolicy {
         security,
         decided_by: DecidedBy::Host,
+        ask_decided_by: DecidedBy::Host,
         ask,
         ask_fallback: AskFallback::Full.within(security),
         auto_allow_skills: true,

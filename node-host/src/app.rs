@@ -112,6 +112,7 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
     })?;
     let door =
         Door::new(approvals, state.openclaw_json(), std::env::vars_os(), &pass, default_dir, name.clone());
+    let door = if state.is_default() { door } else { door.with_state_dir(state.path()) };
     let node = Arc::new(Node::new(name, door, sessions));
 
     let stopping = CancellationToken::new();
@@ -180,8 +181,8 @@ fn pairing(settings: &Settings, known: Option<&keys::KnownGateway>) -> Result<En
 
 /// The default is wide, so it is said at every start (`decisions.md` 2, F037).
 fn announce_policy(node: &Node) {
-    let policy = match node.door.policy(None) {
-        Ok(policy) => policy,
+    let (policy, rules) = match node.door.policy(None) {
+        Ok(found) => found,
         Err(fault) => return node.announce(&format!("node-host: {}", fault.message)),
     };
     node.announce(&format!(
@@ -189,14 +190,13 @@ fn announce_policy(node: &Node) {
         policy.security, policy.ask
     ));
     if policy.security == policy::Security::Full {
-        node.announce(
-            "node-host: every command of the gateway may run here; to run only what you list: \
-             node-host policy set --security allowlist",
-        );
-        if !policy.allowlist.is_empty() {
+        node.announce(&format!(
+            "node-host: every command of the gateway may run here; to run only what you list: {} set --security allowlist",
+            node.door.owner_command()
+        ));
+        if rules > 0 {
             node.announce(&format!(
-                "node-host: WARNING: the {} rules in {} are not asked while security is full",
-                policy.allowlist.len(),
+                "node-host: WARNING: the {rules} rules in {} are not asked while security is full",
                 node.door.approvals().path().display()
             ));
         }

@@ -56,13 +56,9 @@ impl Approvals {
     /// The document as it is now.
     ///
     /// # Errors
-    /// It cannot be used; the text is that of a refused run.
+    /// It cannot be used. Then nothing may run.
     pub fn load(&self) -> Result<Arc<Loaded>, Fault> {
-        self.file.load().map_err(|error| {
-            let mut fault = Fault::from(error);
-            fault.message.insert_str(0, "SYSTEM_RUN_DENIED: ");
-            fault
-        })
+        self.file.load().map_err(Fault::from)
     }
 
     /// The answer to `system.execApprovals.get`.
@@ -139,6 +135,8 @@ impl Approvals {
             let _ = tokio::task::spawn_blocking(move || this.write_notes()).await;
             again = NOTE_EVERY;
         }
+        // What came while the last ones were written.
+        let _ = tokio::task::spawn_blocking(move || self.write_notes()).await;
     }
 
     fn write_notes(&self) {

@@ -25,8 +25,7 @@ enum Command {
     /// Pair with a gateway if need be, connect, and serve until stopped.
     Run(RunArgs),
     /// What may run on this machine, and why.
-    #[command(subcommand)]
-    Policy(policy::PolicyCommand),
+    Policy(policy::PolicyArgs),
 }
 
 /// The flags of `node-host run`.
@@ -78,9 +77,9 @@ impl RunArgs {
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => args.run(),
-        Command::Policy(command) => {
+        Command::Policy(args) => {
             app::init_log();
-            policy::run(command)
+            policy::run(args)
         }
     }
 }

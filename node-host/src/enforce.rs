@@ -23,12 +23,13 @@ use fault::{ErrorCode, Fault};
 use parking_lot::RwLock;
 use policy::analyse::Rules;
 use policy::command::blocked_env_assignments;
+use policy::explain::{Explanation, OWNER_COMMAND, Side, explain};
 use policy::plan::{Grant, Invocation, Launch, Plan};
 use policy::resolve::Lookup;
 use policy::skills::Skills;
 use policy::{
-    Denial, DenialKind, EffectivePolicy, HostPolicy, Judgement, PassList, Requested, Security, Terms,
-    Verdict, clean_inherited, judge, reduce_for_shell_wrapper,
+    Denial, DenialKind, EffectivePolicy, Judgement, PassList, Requested, Security, Terms, Verdict,
+    clean_inherited, judge, reduce_for_shell_wrapper,
 };
 use proto::v1 as pb;
 use session::RunId;
@@ -60,8 +61,25 @@ pub struct Door {
     home: Option<PathBuf>,
     /// Where commands run that name no directory.
     default_dir: PathBuf,
+    /// `node-host policy`, with what it needs to find this machine's rules.
+    owner_command: String,
     /// For texts about this node: what the gateway calls it, once that is known.
     name: RwLock<Arc<str>>,
+}
+
+/// A command whose judgement is to be spelled out.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The command.
+    pub invocation: &'a pb::Invocation,
+    /// Who would run it.
+    pub agent: Option<&'a str>,
+    /// Where it would run.
+    pub workdir: &'a str,
+    /// What the gateway's side would ask for.
+    pub requested: Requested,
+    /// Code for interpreters would need a person's yes.
+    pub strict_inline_eval: bool,
 }
 
 /// A command that may run, once.
@@ -125,8 +143,16 @@ impl Door {
             base_env,
             home,
             default_dir,
+            owner_command: OWNER_COMMAND.to_owned(),
             name: RwLock::new(name.into()),
         }
+    }
+
+    /// The rules lie where the owner's command looks only with `--state-dir`.
+    #[must_use]
+    pub fn with_state_dir(mut self, dir: &Path) -> Self {
+        self.owner_command = format!("{OWNER_COMMAND} --state-dir {}", shell_word(dir));
+        self
     }
 
     /// From now on texts call this node so.
@@ -139,12 +165,20 @@ impl Door {
         self.rules.approvals()
     }
 
-    /// What this machine allows an agent, as its files are now.
+    /// What this machine allows an agent, as its files are now, and how many rules it has for it.
     ///
     /// # Errors
     /// One of them cannot be used. Then nothing runs.
-    pub fn policy(&self, agent: Option<&str>) -> Result<HostPolicy, Fault> {
-        Ok(self.rules.for_agent(agent)?.host.clone())
+    pub fn policy(&self, agent: Option<&str>) -> Result<(EffectivePolicy, usize), Fault> {
+        let rules = self.rules.for_agent(agent)?;
+        let all = Requested { security: Security::Full, ask: policy::Ask::Off };
+        let policy = EffectivePolicy::combine_all(all, rules.configured, &rules.host);
+        Ok((policy, rules.allowlist.entries().len()))
+    }
+
+    /// What the owner of this machine types to see and change its rules.
+    pub fn owner_command(&self) -> &str {
+        &self.owner_command
     }
 
     /// The programs of the gateway's skills, as it names them now.
@@ -164,22 +198,16 @@ impl Door {
     /// When the policy refuses, the working directory is of no use, or the system could not take the command.
     pub fn decide(&self, asked: Asked) -> Result<Permit, Fault> {
         let rules = self.rules.for_agent(asked.agent.as_deref())?;
-        let effective = EffectivePolicy::combine(asked.requested, &rules.host);
+        let effective = EffectivePolicy::combine_all(asked.requested, rules.configured, &rules.host);
         if effective.security == Security::Deny {
             let nowhere = self.judge(&asked.command, None, &rules, &effective, asked.strict_inline_eval);
-            return Err(denied(nowhere, &asked.run_id));
+            return Err(self.denied(nowhere, &asked.run_id, &rules));
         }
-        if let Some(rejected) = blocked_env_assignments(&asked.command.argv) {
-            return Err(Fault::new(
-                ErrorCode::EnvRejected,
-                format!("SYSTEM_RUN_DENIED: command env assignment rejected: {rejected}"),
-            )
-            .hint("leave these variables out; the node's own values are used"));
-        }
+        check_words(&asked.command)?;
         let cwd = self.workdir(&asked.workdir)?;
         let judgement = self.judge_surely(&asked, &cwd, &rules, &effective)?;
         let Judgement { verdict: Verdict::Run(launch), plan, .. } = judgement else {
-            return Err(denied(judgement, &asked.run_id));
+            return Err(self.denied(judgement, &asked.run_id, &rules));
         };
 
         let Asked { run_id, command, overrides, mode, deadline_ms, agent, input_digest, .. } = asked;
@@ -270,23 +298,75 @@ impl Door {
         )
     }
 
-    /// Judges a command without running it, and spells out why.
+    /// Judges a command without running it, and spells out why. Skills of the gateway are known only where it is
+    /// connected.
     ///
     /// # Errors
     /// When the command or the directory is malformed or a file of the policy cannot be used.
-    pub fn explain(
-        &self,
-        invocation: &pb::Invocation,
-        agent: Option<&str>,
-        workdir: &str,
-        requested: Requested,
-    ) -> Result<policy::explain::Explanation, Fault> {
-        let command = command::parse(Some(invocation))?;
-        let rules = self.rules.for_agent(agent)?;
-        let effective = EffectivePolicy::combine(requested, &rules.host);
-        let cwd = self.workdir(workdir)?;
-        let judgement = self.judge(&command, Some(&cwd), &rules, &effective, false);
-        Ok(policy::explain::explain(&judgement, &effective))
+    pub fn explain(&self, question: &Question<'_>) -> Result<Explanation, Fault> {
+        let command = command::parse(Some(question.invocation))?;
+        let rules = self.rules.for_agent(question.agent)?;
+        let requested = question.requested;
+        let effective = EffectivePolicy::combine_all(requested, rules.configured, &rules.host);
+        if effective.security != Security::Deny {
+            check_words(&command)?;
+        }
+        let cwd = self.workdir(question.workdir)?;
+        let judgement = self.judge(&command, Some(&cwd), &rules, &effective, question.strict_inline_eval);
+        let mut explanation = explain(&judgement, &effective);
+        let side = |side, security: Option<Security>, ask: Option<policy::Ask>| Side {
+            side,
+            security: security.map(Security::as_str),
+            ask: ask.map(policy::Ask::as_str),
+        };
+        explanation.sides = vec![
+            side("host", Some(rules.host.security), Some(rules.host.ask)),
+            side("config", rules.configured.security, rules.configured.ask),
+            side("request", Some(requested.security), Some(requested.ask)),
+        ];
+        if command.text_for_shell {
+            let spans = policy::highlight::executable_spans(&command.text, &command.text);
+            explanation.executable_spans = spans.into_iter().map(|span| [span.start, span.end]).collect();
+        }
+        explanation
+            .notes
+            .extend(rules.allowlist.problems().iter().map(|problem| format!("out of force: {problem}")));
+        if effective.auto_allow_skills {
+            explanation.notes.push("the gateway's skills may allow more; they are not known here".to_owned());
+        }
+        let here = |text: &mut String| *text = self.localised(text);
+        explanation.hint.iter_mut().for_each(here);
+        for segment in &mut explanation.segments {
+            segment.add.iter_mut().chain(&mut segment.add_exact).for_each(here);
+        }
+        Ok(explanation)
+    }
+
+    /// A text in which the owner's command has the flags that this machine needs.
+    fn localised(&self, text: &str) -> String {
+        text.replace(OWNER_COMMAND, &self.owner_command)
+    }
+
+    /// The refusal of a judgement that lets nothing run.
+    fn denied(&self, judgement: Judgement, run: &RunId, rules: &AgentRules) -> Fault {
+        let Verdict::Denied(Denial { kind, rule_id, reason, message, hint }) = judgement.verdict else {
+            // `without_approver` leaves no question open, and a permit is made elsewhere.
+            return Fault::new(ErrorCode::SystemRunDenied, "SYSTEM_RUN_DENIED: approval required");
+        };
+        tracing::info!(rule = rule_id, reason, run = %run, "run denied");
+        let code = match kind {
+            DenialKind::Disabled => ErrorCode::SystemRunDisabled,
+            DenialKind::Denied => ErrorCode::SystemRunDenied,
+        };
+        let mut hint = self.localised(&hint);
+        let broken = rules.allowlist.problems().len();
+        if broken > 0 && reason == "allowlist-miss" {
+            hint.push_str(&format!(
+                "; {broken} of the rules there are out of force: `{} show`",
+                self.owner_command
+            ));
+        }
+        Fault::new(code, message).hint(hint)
     }
 
     /// Reads a request and decides.
@@ -331,18 +411,14 @@ impl Door {
     }
 }
 
-/// The refusal of a judgement that lets nothing run.
-fn denied(judgement: Judgement, run: &RunId) -> Fault {
-    let Verdict::Denied(Denial { kind, rule_id, reason, message, hint }) = judgement.verdict else {
-        // `without_approver` leaves no question open, and a permit is made elsewhere.
-        return Fault::new(ErrorCode::SystemRunDenied, "SYSTEM_RUN_DENIED: approval required");
-    };
-    tracing::info!(rule = rule_id, reason, run = %run, "run denied");
-    let code = match kind {
-        DenialKind::Disabled => ErrorCode::SystemRunDisabled,
-        DenialKind::Denied => ErrorCode::SystemRunDenied,
-    };
-    Fault::new(code, message).hint(hint)
+/// Variables that the words themselves set.
+fn check_words(command: &Command) -> Result<(), Fault> {
+    let Some(rejected) = blocked_env_assignments(&command.argv) else { return Ok(()) };
+    Err(Fault::new(
+        ErrorCode::EnvRejected,
+        format!("SYSTEM_RUN_DENIED: command env assignment rejected: {rejected}"),
+    )
+    .hint("leave these variables out; the node's own values are used"))
 }
 
 /// The entries that satisfied a plan.
@@ -381,6 +457,13 @@ pub fn ask_to_wire(ask: policy::Ask) -> pb::Ask {
         policy::Ask::OnMiss => pb::Ask::OnMiss,
         policy::Ask::Always => pb::Ask::Always,
     }
+}
+
+/// A path as one word of a shell line.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@".contains(letter);
+    if text.chars().all(plain) { text } else { policy::shell::quote(&text) }
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Fault {

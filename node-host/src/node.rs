@@ -71,7 +71,7 @@ impl Node {
     /// that cannot be used denies.
     pub fn default_policy(&self) -> (pb::Security, pb::Ask) {
         match self.door.policy(None) {
-            Ok(policy) => (security_to_wire(policy.security), ask_to_wire(policy.ask)),
+            Ok((policy, _)) => (security_to_wire(policy.security), ask_to_wire(policy.ask)),
             Err(_) => (pb::Security::Deny, pb::Ask::Off),
         }
     }

@@ -1,30 +1,34 @@
 //! What the files of this machine say to an agent: `exec-approvals.json` and the `tools.exec` part of
 //! `openclaw.json`, made ready for judging and kept until either file changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, ConfigError, ConfigFile};
+use config::{Config, ConfigFile};
 use fault::Fault;
 use parking_lot::Mutex;
-use policy::HostPolicy;
 use policy::allowlist::Allowlist;
 use policy::safe_bins::SafeBins;
+use policy::{Configured, HostPolicy};
 
 use crate::approvals::Approvals;
 
 /// Most agents whose rules are kept ready. Their names come from outside.
 const AGENTS_KEPT: usize = 64;
+/// Most warnings that are not repeated.
+const WARNINGS_KEPT: usize = 256;
 /// Directories that many systems merged into one.
 const MERGED: [&str; 2] = ["/bin", "/sbin"];
 
 /// The rules for one agent.
 #[derive(Debug)]
 pub(super) struct AgentRules {
-    /// The document's words for it, and the configuration's where they are stricter.
+    /// The document's words for it.
     pub(super) host: HostPolicy,
+    /// The configuration's words for it.
+    pub(super) configured: Configured,
     /// The document's entries.
     pub(super) allowlist: Allowlist,
     /// The configuration's safe bins.
@@ -49,6 +53,20 @@ struct Ready {
     revision: u64,
     config: Option<Arc<Config>>,
     agents: HashMap<Option<String>, Arc<AgentRules>>,
+    /// What the log was told. Rules are made ready anew whenever their use was noted.
+    warned: BTreeSet<String>,
+}
+
+impl Ready {
+    fn warn_once(&mut self, text: String) {
+        if self.warned.len() >= WARNINGS_KEPT {
+            self.warned.clear();
+        }
+        if !self.warned.contains(&text) {
+            tracing::warn!("{text}");
+            self.warned.insert(text);
+        }
+    }
 }
 
 impl RuleBook {
@@ -80,38 +98,38 @@ impl RuleBook {
     /// # Errors
     /// A file cannot be used. Then nothing may run.
     pub(super) fn for_agent(&self, agent: Option<&str>) -> Result<Arc<AgentRules>, Fault> {
-        let document = self.approvals.load()?;
-        let config = self.config.load().map_err(|error| config_fault(&error))?;
+        let document = self.approvals.load().map_err(no_run)?;
+        let config = self.config.load().map_err(|error| no_run(Fault::from(&error)))?;
         let mut ready = self.ready.lock();
         let known = ready.config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config));
         if !known || ready.revision != document.revision {
-            *ready =
-                Ready { revision: document.revision, config: Some(Arc::clone(&config)), ..Ready::default() };
+            ready.agents.clear();
+            ready.revision = document.revision;
+            ready.config = Some(Arc::clone(&config));
         }
         let key = agent.map(str::to_owned);
         if let Some(rules) = ready.agents.get(&key) {
             return Ok(Arc::clone(rules));
         }
         let exec = config.exec(agent);
-        let mut host = document.document.resolve(agent);
-        host.security = exec.security.map_or(host.security, |security| security.stricter(host.security));
-        host.ask = exec.ask.map_or(host.ask, |ask| ask.stricter(host.ask));
+        let host = document.document.resolve(agent);
+        let configured = Configured { security: exec.security, ask: exec.ask };
         let allowlist = Allowlist::compile(&host.allowlist, self.home.as_deref(), &self.merged);
         for problem in allowlist.problems() {
-            tracing::warn!(file = %self.approvals.path().display(), %problem, "an allowlist entry is out of force");
+            ready.warn_once(format!("out of force in {}: {problem}", self.approvals.path().display()));
         }
         let (safe_bins, warnings) = SafeBins::new(&exec.safe_bins);
         for warning in warnings {
-            tracing::warn!(id = warning.id, "{}", warning.message);
+            ready.warn_once(format!("{}: {}", warning.id, warning.message));
         }
         for dir in safe_bins.trusted_dirs() {
             let open = dir.metadata().is_ok_and(|found| found.permissions().mode() & 0o022 != 0);
             if open {
-                tracing::warn!(dir = %dir.display(), "others may write this trusted directory");
+                ready.warn_once(format!("others may write the trusted directory {}", dir.display()));
             }
         }
         let strict_inline_eval = exec.strict_inline_eval;
-        let rules = Arc::new(AgentRules { host, allowlist, safe_bins, strict_inline_eval });
+        let rules = Arc::new(AgentRules { host, configured, allowlist, safe_bins, strict_inline_eval });
         if ready.agents.len() >= AGENTS_KEPT {
             ready.agents.clear();
         }
@@ -120,9 +138,8 @@ impl RuleBook {
     }
 }
 
-/// The refusal while the configuration cannot be used.
-fn config_fault(error: &ConfigError) -> Fault {
-    let mut fault = Fault::from(error);
-    fault.message.insert_str(0, "SYSTEM_RUN_DENIED: nothing runs: ");
+/// The refusal of a run while a file cannot be used.
+fn no_run(mut fault: Fault) -> Fault {
+    fault.message.insert_str(0, "SYSTEM_RUN_DENIED: ");
     fault
 }

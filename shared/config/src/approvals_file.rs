@@ -17,6 +17,7 @@ mod tests;
 mod usage;
 
 use std::{
+    collections::VecDeque,
     fmt, fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -37,6 +38,9 @@ use lock::{Held, WriteLock};
 pub use error::{ApprovalsError, LastGood, Malformed};
 pub use usage::RuleUsage;
 
+/// How many notes of use back a change may have been begun: at one a minute, an hour.
+const OLDER_KEPT: usize = 60;
+
 /// The approvals document of one state directory. Shared by threads; other processes may have their own.
 ///
 /// All calls look at the disk, and those that change something wait for it and for others who do: call them where
@@ -48,6 +52,35 @@ pub struct ApprovalsFile {
     keeper: Keeper,
     /// Never held while waiting for `lock`.
     cache: Mutex<Cache>,
+    noted: Mutex<Noted>,
+}
+
+/// Texts that differ only in notes of use, which we wrote ourselves: whoever saw an older one knows the rules of the
+/// present one.
+#[derive(Debug, Default)]
+struct Noted {
+    /// The hash of the newest.
+    newest: String,
+    /// Those of the others, at most [`OLDER_KEPT`].
+    older: VecDeque<String>,
+}
+
+impl Noted {
+    fn add(&mut self, change: &Change) {
+        if self.newest != change.before_hash {
+            self.older.clear();
+        }
+        if self.older.len() == OLDER_KEPT {
+            self.older.pop_front();
+        }
+        self.older.push_back(change.before_hash.clone());
+        self.newest.clone_from(&change.loaded.hash);
+    }
+
+    /// The hash that `base` stands for.
+    fn newest<'a>(&'a self, base: &'a str) -> &'a str {
+        if self.older.iter().any(|older| older == base) { &self.newest } else { base }
+    }
 }
 
 /// A document as it was read.
@@ -99,6 +132,7 @@ impl ApprovalsFile {
             lock: WriteLock::new(path.with_extension("lock")),
             keeper: Keeper::new(path.with_extension("last-good.json")),
             cache: Mutex::default(),
+            noted: Mutex::default(),
             path,
         }
     }
@@ -156,7 +190,8 @@ impl ApprovalsFile {
                 Err(_) => return Err(self.load().err().unwrap_or(policy::BaseHashError::Changed.into())),
             },
         };
-        check_base_hash(text, base_hash)?;
+        // Notes of use are no change that anybody has to see first.
+        check_base_hash(text, base_hash.map(|base| self.noted.lock().newest(base).to_owned()).as_deref())?;
         // A malformed document may be replaced by whoever names its hash; there is just no socket to keep.
         let before = text
             .map_or_else(|| Some(ApprovalsDocument::default()), |text| ApprovalsDocument::parse(text).ok());
@@ -203,10 +238,13 @@ impl ApprovalsFile {
             return Ok(0);
         }
         let mut touched = 0;
-        self.edit(|document| {
+        let change = self.edit(|document| {
             touched = usage::record(document, uses);
             Ok::<_, ApprovalsError>(touched > 0)
         })?;
+        if change.written {
+            self.noted.lock().add(&change);
+        }
         Ok(touched)
     }
 

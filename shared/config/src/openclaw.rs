@@ -130,6 +130,22 @@ impl Config {
         layering.finish(&self.skill_bins)
     }
 
+    /// What is configured for all agents, without the words of any of them.
+    #[must_use]
+    pub fn exec_for_all(&self) -> ExecConfig {
+        let mut layering = Layering::default();
+        layering.put(&self.global);
+        layering.finish(&self.skill_bins)
+    }
+
+    /// The agents whose own `security`, `ask` or `mode` goes before the words for all agents, and those words as they
+    /// are written: `security=full ask=off`. What comes of them is in [`Config::exec`].
+    pub fn agents_with_policy(&self) -> impl Iterator<Item = (&str, String)> {
+        // Nothing asks for the older name of the main agent, so its words hold for nobody.
+        let asked = self.agents.iter().filter(|(id, _)| id.as_str() != OLD_MAIN_AGENT);
+        asked.filter_map(|(id, layer)| Some((id.as_str(), layer.policy_words()?)))
+    }
+
     /// The text with one member set, or removed where `value` is null; everything else, comments and layout too, stays
     /// as it is. Objects on the way are made, other things there are not replaced. An empty text counts as `{}`.
     ///

@@ -79,6 +79,12 @@ impl StateDir {
         Ok(())
     }
 
+    /// Whether this is where a program looks that was told nothing.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        directories::BaseDirs::new().is_some_and(|dirs| dirs.home_dir().join(".openclaw") == self.path)
+    }
+
     /// The directory itself.
     #[must_use]
     pub fn path(&self) -> &Path {

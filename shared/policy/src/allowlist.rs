@@ -61,7 +61,7 @@ pub struct Matched {
 
 /// Why an entry is out of force. It matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("allowlist entry {index} (`{pattern}`): {reason}")]
+#[error("allowlist entry {} (`{pattern}`): {reason}", .index + 1)]
 pub struct EntryProblem {
     /// Its place among the entries, from 0.
     pub index: usize,

@@ -217,8 +217,9 @@ impl Reader<'_> {
                 if let Some(entry) = entry.filter(|entry| entry.star || entry.by_args) {
                     return Ok(self.grant(entry));
                 }
-                let Some(script) = segment.argv.get(*at).and_then(|word| lookup.find_script(word)) else {
-                    return Err(Miss::NotFound);
+                let word = segment.argv.get(*at).map(String::as_str).unwrap_or_default();
+                let Some(script) = lookup.find_script(word) else {
+                    return Err(Miss::NoScript { script: word.to_owned() });
                 };
                 let allowed = script.file.real.to_str().and_then(|real| {
                     self.rules.allowlist.find(&Target {

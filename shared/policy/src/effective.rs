@@ -14,13 +14,36 @@ pub struct Requested {
     pub ask: Ask,
 }
 
-/// Whose value of `security` is in force; a denial points there.
+/// What the configuration of the machine that runs the command says. It can only tighten; absent words do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Configured {
+    /// What may run.
+    pub security: Option<Security>,
+    /// When a person is asked.
+    pub ask: Option<Ask>,
+}
+
+/// Whose value is in force; a denial points there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// The approvals document of the host. Also when both say the same: the host's word is the one that stays.
+    /// The approvals document of the host. Also when others say the same: the host's word is the one that stays.
     Host,
+    /// The configuration of the host.
+    Config,
     /// The request.
     Request,
+}
+
+impl DecidedBy {
+    /// The stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Config => "config",
+            Self::Request => "request",
+        }
+    }
 }
 
 /// The policy in force for one command.
@@ -32,6 +55,8 @@ pub struct EffectivePolicy {
     pub decided_by: DecidedBy,
     /// When a person is asked.
     pub ask: Ask,
+    /// Whose `ask` that is.
+    pub ask_decided_by: DecidedBy,
     /// What happens when nobody can be asked; never wider than `security`.
     pub ask_fallback: AskFallback,
     /// Whether programs of installed skills count as allowed (only the host may say so).
@@ -42,15 +67,35 @@ impl EffectivePolicy {
     /// The stricter of both sides, field by field.
     #[must_use]
     pub fn combine(requested: Requested, host: &HostPolicy) -> Self {
-        let security = requested.security.stricter(host.security);
+        Self::combine_all(requested, Configured::default(), host)
+    }
+
+    /// The strictest of all sides, field by field.
+    #[must_use]
+    pub fn combine_all(requested: Requested, configured: Configured, host: &HostPolicy) -> Self {
+        let (security, decided_by) = strictest(host.security, configured.security, requested.security);
+        let (ask, ask_decided_by) = strictest(host.ask, configured.ask, requested.ask);
         Self {
             security,
-            decided_by: if host.security == security { DecidedBy::Host } else { DecidedBy::Request },
-            ask: requested.ask.stricter(host.ask),
+            decided_by,
+            ask,
+            ask_decided_by,
             ask_fallback: host.ask_fallback.within(security),
             auto_allow_skills: host.auto_allow_skills,
         }
     }
+}
+
+/// The greatest word, and who says it first.
+fn strictest<T: Ord + Copy>(host: T, configured: Option<T>, requested: T) -> (T, DecidedBy) {
+    let mut strictest = (host, DecidedBy::Host);
+    let others = [(configured, DecidedBy::Config), (Some(requested), DecidedBy::Request)];
+    for (word, by) in others {
+        if let Some(word) = word.filter(|word| *word > strictest.0) {
+            strictest = (word, by);
+        }
+    }
+    strictest
 }
 
 #[cfg(test)]
@@ -91,6 +136,7 @@ mod tests {
             security: Security::Allowlist,
             decided_by: DecidedBy::Host,
             ask: Ask::OnMiss,
+            ask_decided_by: DecidedBy::Host,
             ask_fallback: AskFallback::Allowlist,
             auto_allow_skills: false,
         };
@@ -98,5 +144,30 @@ mod tests {
         let deny = Requested { security: Security::Deny, ask: Ask::Off };
         let found = EffectivePolicy::combine(deny, &host(Security::Full, Ask::Off, AskFallback::Full));
         assert_eq!((found.security, found.decided_by), (Security::Deny, DecidedBy::Request));
+    }
+
+    #[test]
+    fn the_machines_configuration_tightens_and_is_named() {
+        let full = Requested { security: Security::Full, ask: Ask::Off };
+        let open = host(Security::Full, Ask::Off, AskFallback::Full);
+        let by = |configured| {
+            let found = EffectivePolicy::combine_all(full, configured, &open);
+            (found.security, found.decided_by, found.ask, found.ask_decided_by)
+        };
+        let (deny, always) = (Some(Security::Deny), Some(Ask::Always));
+        let table = [
+            (Configured::default(), (Security::Full, DecidedBy::Host, Ask::Off, DecidedBy::Host)),
+            (
+                Configured { security: deny, ask: None },
+                (Security::Deny, DecidedBy::Config, Ask::Off, DecidedBy::Host),
+            ),
+            (
+                Configured { security: Some(Security::Full), ask: always },
+                (Security::Full, DecidedBy::Host, Ask::Always, DecidedBy::Config),
+            ),
+        ];
+        for (configured, want) in table {
+            assert_eq!(by(configured), want, "{configured:?}");
+        }
     }
 }

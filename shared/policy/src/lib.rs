@@ -30,7 +30,7 @@ pub use document::{
     AgentEntry, AllowAlways, AllowEntry, ApprovalsDocument, BaseHashError, DocumentError, HostPolicy,
     MAX_DOCUMENT_BYTES, PolicyFields, SanitisedUpdate, SocketEntry, Usage, check_base_hash, hash_of,
 };
-pub use effective::{DecidedBy, EffectivePolicy, Requested};
+pub use effective::{Configured, DecidedBy, EffectivePolicy, Requested};
 pub use env::{
     CHILD_MARKERS, EnvRejection, MAX_OVERRIDES, PassList, check_overrides, clean_inherited,
     reduce_for_shell_wrapper,

@@ -96,6 +96,11 @@ pub enum Grant {
 pub enum Miss {
     /// No program of that name was found.
     NotFound,
+    /// The script of a shell was not found.
+    NoScript {
+        /// Its word.
+        script: String,
+    },
     /// Nothing allows the program with these arguments.
     NoEntry {
         /// It is a safe bin, or would be, but for this.

@@ -254,8 +254,10 @@ fn miss(plan: Option<&Plan>, reasons: &[Reason], decided_by: DecidedBy) -> Denia
     };
     let what = if reason == "allowlist-miss" { "allowlist miss" } else { "execution plan mismatch" };
     let mut hint = how_to_allow(plan, reasons.first());
-    if decided_by == DecidedBy::Request {
-        hint.push_str("; the gateway's side asked for security=allowlist");
+    match decided_by {
+        DecidedBy::Host => {}
+        DecidedBy::Config => hint.push_str("; openclaw.json of that machine sets security=allowlist"),
+        DecidedBy::Request => hint.push_str("; the gateway's side asked for security=allowlist"),
     }
     Denial {
         kind: DenialKind::Denied,
@@ -321,6 +323,9 @@ pub(crate) fn not_allowed(segment: &Segment) -> Option<String> {
     let name = printable(name, SHOWN_NAME);
     Some(match miss {
         Miss::NotFound => format!("`{name}` was not found on this machine"),
+        Miss::NoScript { script } => {
+            format!("the script `{}` was not found on this machine", printable(script, SHOWN_NAME))
+        }
         Miss::NoEntry { safe_bin: Some(why) } => format!("no entry allows `{name}`, and as a safe bin {why}"),
         Miss::NoEntry { safe_bin: None } => format!("no entry allows `{name}`"),
         Miss::Held(tag) => format!("`{name}` needs a person's yes: {}", tag.as_str()),
@@ -346,9 +351,12 @@ fn how_to_allow(plan: Option<&Plan>, reason: Option<&Reason>) -> String {
         Some(Reason::Expansion(_)) => {
             "write the names out, or quote the word if the character is meant itself".to_owned()
         }
-        Some(Reason::NotAllowed) => plan
-            .and_then(|plan| plan.each().find_map(crate::explain::to_add))
-            .map_or_else(|| explain.to_owned(), |add| format!("{add}; {explain}")),
+        Some(Reason::NotAllowed) => {
+            let add = plan.and_then(|plan| plan.each().find_map(crate::explain::to_add));
+            let expands = plan.is_some_and(|plan| plan.launch().is_err());
+            let also = if expands { "; its wildcards have to be written out too" } else { "" };
+            add.map_or_else(|| explain.to_owned(), |add| format!("{add}{also}; {explain}"))
+        }
     }
 }
 
@@ -357,6 +365,10 @@ const fn how_to_allow_all(decided_by: DecidedBy) -> &'static str {
         DecidedBy::Host => {
             "to let every command run, set `security` to `full` in exec-approvals.json in the state directory of the \
              machine that runs the command"
+        }
+        DecidedBy::Config => {
+            "to let every command run, set `tools.exec.security` to `full` in openclaw.json in the state directory of \
+             the machine that runs the command"
         }
         DecidedBy::Request => {
             "the gateway's side asked for this; to let every command run, set `security` to `full` in tools.exec of \

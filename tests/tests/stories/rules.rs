@@ -122,13 +122,15 @@ fn the_owner_asks_why_adds_a_rule_and_it_runs() {
     denied.refused(77, "SYSTEM_RUN_DENIED").hinted();
     assert!(denied.stderr.contains("no entry allows `tac`"), "{}", denied.stderr);
 
-    let why = bed.policy(&node, ["explain", "--json", "--", "seq 2 | tac"]).json();
+    let why = bed.policy(&node, ["explain", "--json", "--", "seq 2 | tac"]);
+    assert_eq!(why.code(), 77, "{}", why.stderr);
+    let why: Value = serde_json::from_slice(&why.stdout).unwrap();
     assert_eq!(why["verdict"], "denied", "{why}");
     let parts: Vec<_> = why["segments"].as_array().unwrap().iter().map(|part| part["satisfied"].clone()).collect();
     assert_eq!(parts, [Value::Bool(true), Value::Bool(false)]);
     let add = why["segments"][1]["add"].as_str().unwrap();
     let tac = add.rsplit(' ').next().unwrap().trim_end_matches('`');
-    let words = bed.policy(&node, ["explain", "--", "seq 2 | tac"]).ok().stdout_text();
+    let words = bed.policy(&node, ["explain", "--", "seq 2 | tac"]).stdout_text();
     assert!(words.contains("1. seq 2") && words.contains("no entry allows `tac`"), "{words}");
 
     bed.policy(&node, ["allow", tac]).ok();

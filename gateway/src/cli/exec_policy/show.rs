@@ -68,6 +68,7 @@ impl Found<'_> {
     fn deciders(&self) -> [&'static str; 2] {
         let security = match self.effective.decided_by {
             DecidedBy::Host => "host",
+            DecidedBy::Config => "config",
             DecidedBy::Request => "request",
         };
         [security, if self.host.ask == self.effective.ask { "host" } else { "request" }]

@@ -149,9 +149,16 @@ fn skills_count_by_bare_name_and_only_where_the_owner_said_so() {
 #[test]
 fn an_explanation_names_each_part() {
     let f = with_programs(&["one", "three"], LISTED);
-    let requested = Requested { security: Security::Full, ask: policy::Ask::Off };
-    let explain =
-        |text: &str| f.door.explain(shell(text).invocation.as_ref().unwrap(), None, "", requested).unwrap();
+    let explain = |text: &str| {
+        let question = Question {
+            invocation: &shell(text).invocation.unwrap(),
+            agent: None,
+            workdir: "",
+            requested: Requested { security: Security::Full, ask: policy::Ask::Off },
+            strict_inline_eval: false,
+        };
+        f.door.explain(&question).unwrap()
+    };
     let explanation = explain("one | three");
     assert_eq!((explanation.verdict, explanation.reasons.as_slice()), ("denied", &["allowlist-miss"][..]));
     let parts: Vec<_> =

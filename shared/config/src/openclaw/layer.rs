@@ -60,6 +60,19 @@ impl ExecLayer {
             command_highlighting: exec.member("commandHighlighting")?.map(|flag| flag.flag()).transpose()?,
         })
     }
+
+    /// The policy as it is written; none where this layer says nothing about it.
+    pub(super) fn policy_words(&self) -> Option<String> {
+        match self.policy {
+            LayerPolicy::Mode(mode) => Some(format!("mode={mode}")),
+            LayerPolicy::Pair { security: None, ask: None } => None,
+            LayerPolicy::Pair { security: Some(security), ask: None } => Some(format!("security={security}")),
+            LayerPolicy::Pair { security: None, ask: Some(ask) } => Some(format!("ask={ask}")),
+            LayerPolicy::Pair { security: Some(security), ask: Some(ask) } => {
+                Some(format!("security={security} ask={ask}"))
+            }
+        }
+    }
 }
 
 fn read_policy(exec: &Cursor<'_>) -> Result<LayerPolicy, Refusal> {

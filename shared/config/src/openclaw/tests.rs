@@ -33,6 +33,34 @@ fn layered(global: &str, agent: &str) -> ExecConfig {
 }
 
 #[test]
+fn agents_with_their_own_policy_are_named_with_their_words() {
+    let config = parse(
+        "{ tools: { exec: { security: 'deny' } }, agents: {
+            entries: {
+                a: { tools: { exec: { security: 'full' } } },
+                b: { tools: { exec: { host: 'node' } } },
+                c: {},
+                d: { tools: { exec: { mode: 'auto' } } },
+                default: { tools: { exec: { security: 'full' } } },
+            },
+            list: [{ id: 'e', tools: { exec: { security: 'allowlist', ask: 'always' } } },
+                { id: 'main', tools: { exec: { ask: 'off' } } }],
+        } }",
+    );
+    let found: Vec<_> = config.agents_with_policy().collect();
+    let want = [
+        ("a", "security=full"),
+        ("d", "mode=auto"),
+        ("e", "security=allowlist ask=always"),
+        ("main", "ask=off"),
+    ];
+    assert_eq!(found, want.map(|(agent, words)| (agent, words.to_owned())));
+    let all = config.exec_for_all();
+    assert_eq!((all.security, all.ask), (Some(Security::Deny), None));
+    assert_eq!(config.exec(None).ask, Some(Ask::Off));
+}
+
+#[test]
 fn nothing_configured() {
     let want = ExecConfig {
         security: None,

@@ -322,7 +322,7 @@ fn entries_out_of_force_match_nothing_and_are_named() {
     }
     let list = compile(&[entry("rg"), with_args("a\u{202e}", "a{2,1}")]);
     let shown: Vec<String> = list.problems().iter().map(ToString::to_string).collect();
-    let want = r"allowlist entry 1 (`a\u{202e}`): the argument pattern is invalid: the counts are in the wrong order (at 1)";
+    let want = r"allowlist entry 2 (`a\u{202e}`): the argument pattern is invalid: the counts are in the wrong order (at 1)";
     assert_eq!(shown, [want]);
     assert_eq!(list.entries().len(), 2);
 

@@ -191,7 +191,7 @@ fn decided(segments: &[Segment]) -> String {
             Ok(Grant::Builtin) => "builtin",
             Ok(Grant::Skill) => "skill",
             Ok(Grant::Payload) => "payload",
-            Err(Miss::NotFound) => "not-found",
+            Err(Miss::NotFound | Miss::NoScript { .. }) => "not-found",
             Err(Miss::NoEntry { .. }) => "no-entry",
             Err(Miss::Held(_)) => "held",
             Err(Miss::Payload) => "payload-miss",

@@ -1,8 +1,8 @@
 //! Document cases: kind, what it needs, the answer.
 
 use policy::{
-    ApprovalsDocument, Ask, AskFallback, AutoReview, BaseHashError, DecidedBy, EffectivePolicy, HostPolicy,
-    Mode, Requested, Security,
+    ApprovalsDocument, Ask, AskFallback, AutoReview, BaseHashError, EffectivePolicy, HostPolicy, Mode,
+    Requested, Security,
     allowlist::{cwd_argv_hash, env_hash, node_command_marker},
     check_base_hash, hash_of,
 };
@@ -111,7 +111,7 @@ fn combine(requested: &str, host: &str) -> Result<String, String> {
     };
     let found = EffectivePolicy::combine(requested, &host);
     let skills = if found.auto_allow_skills { "skills" } else { "no-skills" };
-    let by = if found.decided_by == DecidedBy::Host { "host" } else { "request" };
+    let by = found.decided_by.as_str();
     Ok(format!("{}/{}/{}/{skills} by {by}", found.security, found.ask, found.ask_fallback))
 }
 

@@ -182,3 +182,31 @@ fn uses_make_no_file() {
     assert_eq!(place.file.record_usage(&[used("rg", 1)]).unwrap(), 0);
     assert!(place.names().is_empty());
 }
+
+#[test]
+fn notes_of_use_are_no_change_that_somebody_has_to_see_first() {
+    let place = Place::with(r#"{"version":1,"agents":{"*":{"allowlist":["rg"]}}}"#);
+    let seen = place.file.load().unwrap().hash.clone();
+    for at in 1..4 {
+        assert_eq!(place.file.record_usage(&[used("rg", at)]).unwrap(), 1);
+    }
+    assert_ne!(place.file.load().unwrap().hash, seen);
+    let deny = r#"{"version":1,"defaults":{"security":"deny"}}"#;
+    assert!(place.file.replace(deny, Some(&seen)).unwrap().written);
+    // That was a change, though.
+    let stale = place.file.replace(deny, Some(&seen)).unwrap_err();
+    assert!(matches!(stale, ApprovalsError::Conflict(_)), "{stale:?}");
+
+    let seen = place.file.load().unwrap().hash.clone();
+    place
+        .file
+        .edit(|document| {
+            Ok::<_, ApprovalsError>(
+                document.add_entry("*", policy::AllowEntry { pattern: "x".into(), ..Default::default() }),
+            )
+        })
+        .unwrap();
+    place.file.record_usage(&[used("rg", 9)]).unwrap();
+    let stale = place.file.replace(deny, Some(&seen)).unwrap_err();
+    assert!(matches!(stale, ApprovalsError::Conflict(_)), "an edit lay between: {stale:?}");
+}
