@@ -80,25 +80,41 @@ fn the_same_on_a_plain_users_node() {
     }
 }
 
-#[test]
-fn a_program_that_was_planted_on_path_is_another_program() {
+fn planted_programs_do_not_run(user: RunAs) {
     let bed = TestBed::new();
-    let planted = bed.path("planted");
+    // A plain user must be able to look into it, and to leave its mark.
+    let open = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let (planted, marker) = (open.path().join("planted"), open.path().join("marker"));
     std::fs::create_dir(&planted).unwrap();
-    let marker = bed.path("marker");
     for name in ["head", "nice"] {
         script(&planted.join(name), &format!("#!/bin/sh\ntouch {}\n", marker.display()));
     }
+    std::os::unix::fs::symlink("/usr/bin/env", planted.join("nohup")).unwrap();
     let path = format!("{}:/usr/bin:/bin", planted.display());
     let env = vec![("PATH".to_owned(), path)];
-    let node = bed.invited("n", NodeOptions { env, ..NodeOptions::default() });
+    let node = bed.invited("n", NodeOptions { env, user, ..NodeOptions::default() });
     node.wait_connected(1);
+    bed.exec(["--", "head"]).ok();
+    std::fs::remove_file(&marker).unwrap();
     write(&node, LISTED);
-    for text in ["seq 3 | head -n 1", "nice seq 1"] {
+    for text in ["seq 3 | head -n 1", "nice seq 1", "nohup seq 1"] {
         bed.exec(["--shell", "--", text]).refused(77, "SYSTEM_RUN_DENIED").hinted();
     }
     assert!(!marker.exists(), "the planted program ran");
     assert_eq!(bed.exec(["--shell", "--", "seq 3 | tail -n 1"]).ok().stdout_text(), "3\n");
+}
+
+#[test]
+fn a_program_that_was_planted_on_path_is_another_program() {
+    planted_programs_do_not_run(RunAs::Same);
+}
+
+#[test]
+fn the_same_for_a_plain_users_path() {
+    if rustix::process::geteuid().is_root() {
+        planted_programs_do_not_run(RunAs::Plain);
+    }
 }
 
 #[test]
@@ -111,7 +127,9 @@ fn variables_reach_a_plain_command_and_a_shell_gets_few_and_says_so() {
     let text = wrapped.ok().stdout_text();
     assert!(!text.contains("FOO=") && text.contains("LANG=C\n"), "{text}");
     assert!(wrapped.stderr.contains("FOO"), "{}", wrapped.stderr);
-    bed.exec(["--", "env", "NODE_OPTIONS=--require=./x", "node", "s.js"]).refused(77, "ENV_REJECTED").hinted();
+    bed.exec(["--", "env", "NODE_OPTIONS=--require=./x", "node", "s.js"])
+        .refused(77, "ENV_REJECTED")
+        .hinted();
 }
 
 #[test]
@@ -126,7 +144,8 @@ fn the_owner_asks_why_adds_a_rule_and_it_runs() {
     assert_eq!(why.code(), 77, "{}", why.stderr);
     let why: Value = serde_json::from_slice(&why.stdout).unwrap();
     assert_eq!(why["verdict"], "denied", "{why}");
-    let parts: Vec<_> = why["segments"].as_array().unwrap().iter().map(|part| part["satisfied"].clone()).collect();
+    let parts: Vec<_> =
+        why["segments"].as_array().unwrap().iter().map(|part| part["satisfied"].clone()).collect();
     assert_eq!(parts, [Value::Bool(true), Value::Bool(false)]);
     let add = why["segments"][1]["add"].as_str().unwrap();
     let tac = add.rsplit(' ').next().unwrap().trim_end_matches('`');
@@ -158,7 +177,11 @@ fn a_bad_edit_denies_everything_and_names_the_last_good_rules() {
     write(&node, "{\"version\":1,\n\"agents\":{\"*\":{\"allowlist\":[\"seq\",]}}}");
     let denied = bed.exec(["--", "seq", "1"]);
     denied.refused(77, "APPROVALS_MALFORMED").hinted();
-    assert!(denied.stderr.contains("line 2") && denied.stderr.contains("last good rules"), "{}", denied.stderr);
+    assert!(
+        denied.stderr.contains("line 2") && denied.stderr.contains("last good rules"),
+        "{}",
+        denied.stderr
+    );
     // The hint is a command that helps.
     let good: PathBuf = node.approvals().with_extension("last-good.json");
     assert!(denied.stderr.contains(good.to_str().unwrap()), "{}", denied.stderr);
@@ -175,9 +198,7 @@ fn an_admin_far_away_adds_rules_where_the_owner_agreed() {
     write(&node, r#"{"version":1,"defaults":{"security":"allowlist"}}"#);
     bed.exec(["--", "seq", "1"]).refused(77, "SYSTEM_RUN_DENIED");
     let adding: Vec<_> = ["seq", "tac"]
-        .map(|name| {
-            bed.spawn_cli(["approvals", "allowlist", "add", "--node", "n", name], Reading::Now)
-        })
+        .map(|name| bed.spawn_cli(["approvals", "allowlist", "add", "--node", "n", name], Reading::Now))
         .into();
     for add in adding {
         add.finish(PATIENCE).ok();
@@ -185,7 +206,8 @@ fn an_admin_far_away_adds_rules_where_the_owner_agreed() {
     assert_eq!(bed.exec(["--shell", "--", "seq 2 | tac"]).ok().stdout_text(), "2\n1\n");
     let shown = bed.gateway_cli(["approvals", "get", "--node", "n"]).ok().stdout_text();
     assert!(shown.contains("seq") && shown.contains("tac"), "{shown}");
-    let bad = bed.gateway_cli(["approvals", "allowlist", "add", "--node", "n", "--arg-pattern", "(?=x)", "seq"]);
+    let bad =
+        bed.gateway_cli(["approvals", "allowlist", "add", "--node", "n", "--arg-pattern", "(?=x)", "seq"]);
     assert_eq!(bad.code(), 2, "{}", bad.stderr);
     bed.gateway_cli(["approvals", "allowlist", "remove", "--node", "n", "tac"]).ok();
     bed.exec(["--shell", "--", "seq 2 | tac"]).refused(77, "SYSTEM_RUN_DENIED");
@@ -214,7 +236,8 @@ fn skills_of_the_gateway_run_where_the_owner_allows_them() {
     write(&node, r#"{"version":1,"defaults":{"security":"allowlist","autoAllowSkills":true}}"#);
     bed.exec(["--", "tac", "/dev/null"]).refused(77, "SYSTEM_RUN_DENIED");
     std::fs::write(bed.gateway_dir().join("openclaw.json"), "{ skills: { bins: ['tac'] } }").unwrap();
-    std::fs::set_permissions(bed.gateway_dir().join("openclaw.json"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(bed.gateway_dir().join("openclaw.json"), std::fs::Permissions::from_mode(0o600))
+        .unwrap();
     eventually(PATIENCE, || {
         let outcome = bed.exec(["--", "tac", "/dev/null"]);
         if outcome.code() == 0 { Ok(()) } else { Err(outcome.stderr) }
