@@ -153,7 +153,12 @@ impl World {
         strict_inline_eval: bool,
     ) -> Judgement {
         let set = self.set(set);
-        let rules = Rules { allowlist: &set.allowlist, safe_bins: &set.safe_bins, skills: &set.skills };
+        let rules = Rules {
+            allowlist: &set.allowlist,
+            safe_bins: &set.safe_bins,
+            skills: &set.skills,
+            input: policy::inline_eval::Input::Other,
+        };
         let policy = policy(security, ask);
         judge(invocation, self.files.lookup(place), rules, Terms { policy: &policy, strict_inline_eval })
     }

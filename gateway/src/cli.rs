@@ -17,6 +17,7 @@ mod operators;
 mod output;
 mod sessions;
 mod terminal;
+mod words;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -226,6 +227,8 @@ mod tests {
             ("approvals allowlist add /usr/bin/git --agent a --arg-pattern -n", true),
             ("approvals allowlist remove git --node a", true),
             ("approvals allowlist add", false),
+            ("approvals allowlist add git --match x --match -y --no-match z", true),
+            ("approvals allowlist remove git --match x", false),
             ("exec-policy show --agent a", true),
             ("exec-policy preset deny-all", true),
             ("exec-policy preset other", false),

@@ -3,6 +3,7 @@
 //! Owns when the file is read and what is told to nodes. What its keys mean is the `config` crate's affair. A file that
 //! cannot be used refuses the call: the caller asked under a policy that nobody knows any more.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +28,9 @@ pub(crate) type SkillBins = Arc<[String]>;
 #[derive(Debug)]
 pub(crate) struct ConfigCache {
     file: ConfigFile,
-    /// Held from a reading to the news of it, so that no older reading replaces a newer one.
-    telling: Mutex<()>,
+    /// What nodes were told of last. Held from a reading to the news of it, so that no older reading replaces a newer
+    /// one.
+    told: Mutex<Option<Arc<Config>>>,
     /// Of the last file that could be read: a bad edit does not take the list away (`policy.md` §8.1).
     skill_bins: watch::Sender<SkillBins>,
 }
@@ -38,7 +40,7 @@ impl ConfigCache {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             file: ConfigFile::new(path),
-            telling: Mutex::default(),
+            told: Mutex::default(),
             skill_bins: watch::Sender::new(Arc::default()),
         }
     }
@@ -48,8 +50,12 @@ impl ConfigCache {
     /// # Errors
     /// The file cannot be used; the fault names it and the reason. Then nothing may run.
     pub(crate) fn load(&self) -> Result<Arc<Config>, Fault> {
-        let _telling = self.telling.lock();
+        let mut told = self.told.lock();
         let config = self.file.load().map_err(|error| Fault::from(&error))?;
+        // The same reading says the same; every command passes here.
+        if told.as_ref().is_some_and(|told| Arc::ptr_eq(told, &config)) {
+            return Ok(config);
+        }
         let names = skill_bins(&config);
         self.skill_bins.send_if_modified(|told| {
             let is_news = **told != *names;
@@ -58,6 +64,7 @@ impl ConfigCache {
             }
             is_news
         });
+        *told = Some(Arc::clone(&config));
         Ok(config)
     }
 
@@ -97,9 +104,10 @@ impl ConfigCache {
 /// The names that can be those of programs, each once, up to the bound.
 fn skill_bins(config: &Config) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
     for name in config.exec(None).skill_bins {
         let is_name = name.len() <= SKILL_BIN_LENGTH_MAX && !name.contains(['/', '\0']);
-        if !is_name || names.contains(&name) {
+        if !is_name || !seen.insert(name.clone()) {
             continue;
         }
         if names.len() == SKILL_BINS_MAX {

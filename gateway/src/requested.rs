@@ -32,24 +32,6 @@ pub(crate) fn requested(exec: &ExecConfig, call: &pb::ExecRequest) -> Result<Req
     Ok(Requested { security, ask })
 }
 
-/// The word on the wire.
-pub(crate) fn wire_security(security: Security) -> pb::Security {
-    match security {
-        Security::Full => pb::Security::Full,
-        Security::Allowlist => pb::Security::Allowlist,
-        Security::Deny => pb::Security::Deny,
-    }
-}
-
-/// The word on the wire.
-pub(crate) fn wire_ask(ask: Ask) -> pb::Ask {
-    match ask {
-        Ask::Off => pb::Ask::Off,
-        Ask::OnMiss => pb::Ask::OnMiss,
-        Ask::Always => pb::Ask::Always,
-    }
-}
-
 fn unknown(field: &str) -> Fault {
     Fault::new(ErrorCode::InvalidRequest, format!("the request's `{field}` is none that this version knows"))
 }
@@ -57,6 +39,7 @@ fn unknown(field: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use config::Config;
+    use node_host::enforce::{ask_to_wire, security_to_wire};
 
     use super::*;
 
@@ -80,8 +63,8 @@ mod tests {
         ];
         for (text, agent, security, ask, want) in table {
             let call = pb::ExecRequest {
-                security: security.map_or(pb::Security::Unspecified, wire_security).into(),
-                ask: ask.map_or(pb::Ask::Unspecified, wire_ask).into(),
+                security: security.map_or(pb::Security::Unspecified, security_to_wire).into(),
+                ask: ask.map_or(pb::Ask::Unspecified, ask_to_wire).into(),
                 ..pb::ExecRequest::default()
             };
             let found = requested(&exec(text, agent), &call).unwrap();

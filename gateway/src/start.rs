@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use fault::{ErrorCode, Fault};
 use identity::Fingerprint;
+use node_host::enforce::{ask_to_wire, security_to_wire};
 use prost::Message as _;
 use proto::v1::{self as pb, reply::Answer, request::Command};
 
@@ -13,7 +14,7 @@ use crate::follow::OnClose;
 use crate::gateway::Gateway;
 use crate::kills;
 use crate::node_link::{Link, Unanswered};
-use crate::requested::{requested, wire_ask, wire_security};
+use crate::requested::requested;
 
 /// Limit of a run that names none (`runtime.md` §12).
 const DEFAULT_TIMEOUT_MS: u64 = 1_800_000;
@@ -74,8 +75,8 @@ pub(crate) fn route(
         stdin: stdin.into(),
         terminal: request.terminal,
         deadline: Some(deadline),
-        security: wire_security(requested.security).into(),
-        ask: wire_ask(requested.ask).into(),
+        security: security_to_wire(requested.security).into(),
+        ask: ask_to_wire(requested.ask).into(),
         agent_id: request.agent_id,
         session_key: request.session_key,
         subscribe: None,

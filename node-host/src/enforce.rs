@@ -24,6 +24,7 @@ use parking_lot::RwLock;
 use policy::analyse::Rules;
 use policy::command::blocked_env_assignments;
 use policy::explain::{Explanation, OWNER_COMMAND, Side, explain};
+use policy::inline_eval::Input;
 use policy::plan::{Grant, Invocation, Launch, Plan};
 use policy::resolve::Lookup;
 use policy::skills::Skills;
@@ -200,7 +201,8 @@ impl Door {
         let rules = self.rules.for_agent(asked.agent.as_deref())?;
         let effective = EffectivePolicy::combine_all(asked.requested, rules.configured, &rules.host);
         if effective.security == Security::Deny {
-            let nowhere = self.judge(&asked.command, None, &rules, &effective, asked.strict_inline_eval);
+            let nowhere =
+                self.judge(&asked.command, Input::Other, None, &rules, &effective, asked.strict_inline_eval);
             return Err(self.denied(nowhere, &asked.run_id, &rules));
         }
         check_words(&asked.command)?;
@@ -256,7 +258,7 @@ impl Door {
         let mut swapped = PathBuf::new();
         for _ in 0..2 {
             let judgement = self
-                .judge(&asked.command, Some(cwd), rules, effective, asked.strict_inline_eval)
+                .judge(&asked.command, asked.input(), Some(cwd), rules, effective, asked.strict_inline_eval)
                 .without_approver();
             let segments = judgement.plan.iter().flat_map(Plan::each);
             match self.disk.confirm(segments) {
@@ -274,6 +276,7 @@ impl Door {
     fn judge(
         &self,
         command: &Command,
+        input: Input,
         cwd: Option<&Path>,
         rules: &AgentRules,
         effective: &EffectivePolicy,
@@ -293,6 +296,7 @@ impl Door {
                 allowlist: &rules.allowlist,
                 safe_bins: &rules.safe_bins,
                 skills: skills.as_deref().unwrap_or(&no_skills),
+                input,
             },
             Terms { policy: effective, strict_inline_eval: strict_inline_eval || rules.strict_inline_eval },
         )
@@ -312,7 +316,8 @@ impl Door {
             check_words(&command)?;
         }
         let cwd = self.workdir(question.workdir)?;
-        let judgement = self.judge(&command, Some(&cwd), &rules, &effective, question.strict_inline_eval);
+        let judgement =
+            self.judge(&command, Input::Other, Some(&cwd), &rules, &effective, question.strict_inline_eval);
         let mut explanation = explain(&judgement, &effective);
         let side = |side, security: Option<Security>, ask: Option<policy::Ask>| Side {
             side,

@@ -13,16 +13,14 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use config::ApprovalsFile;
 use fault::{ErrorCode, Fault};
-use policy::allowlist::check_entry;
+use policy::allowlist::{EntryFault, check_entry};
 use policy::{AllowEntry, MAX_DOCUMENT_BYTES};
 use serde_json::json;
 
 use super::Common;
 use super::output::{print_json, safe, warn};
+use super::words::{EVERY_AGENT, whom};
 use place::Place;
-
-/// The agent whose rules hold for every agent.
-const EVERY_AGENT: &str = "*";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
@@ -55,6 +53,8 @@ pub(super) enum AllowlistCommand {
         whose: Whose,
         #[command(flatten)]
         rule: RuleArgs,
+        #[command(flatten)]
+        examples: ExampleArgs,
     },
     /// Remove a rule; without `--arg-pattern` all rules with this pattern.
     Remove {
@@ -83,9 +83,20 @@ pub(super) struct RuleArgs {
     /// The agent that the rule is for; every one unless given.
     #[arg(long, value_name = "AGENT", default_value = EVERY_AGENT, hide_default_value = true)]
     agent: String,
-    /// A regular expression that the arguments, joined by blanks, must match. Anchor it with ^ and $.
+    /// A regular expression that the arguments, joined by blanks, must match. Anchor it with ^ and $. An empty one is none.
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     arg_pattern: Option<String>,
+}
+
+/// Commands that are stored in the rule and checked now and whenever it is loaded.
+#[derive(Debug, Default, Args)]
+pub(super) struct ExampleArgs {
+    /// A command that the rule must match, else it is refused. May be given several times.
+    #[arg(long = "match", value_name = "CMD", allow_hyphen_values = true)]
+    matches: Vec<String>,
+    /// A command that the rule must not match, else it is refused. May be given several times.
+    #[arg(long = "no-match", value_name = "CMD", allow_hyphen_values = true)]
+    no_matches: Vec<String>,
 }
 
 pub(super) async fn run(common: &Common, command: ApprovalsCommand) -> Result<u8, Fault> {
@@ -108,13 +119,18 @@ pub(super) async fn run(common: &Common, command: ApprovalsCommand) -> Result<u8
                 json!({ "node": place.node(), "path": shown.path, "hash": shown.hash, "written": true }),
             );
         }
-        ApprovalsCommand::Allowlist(AllowlistCommand::Add { whose, rule }) => {
-            let entry = rule.entry()?;
+        ApprovalsCommand::Allowlist(AllowlistCommand::Add { whose, rule, examples }) => {
+            let entry = rule.entry(&examples)?;
             let agent = rule.agent()?.to_owned();
             let mut place = whose.place(common).await?;
             let done = place.edit(|document| document.add_entry(&agent, entry.clone())).await?;
             let what = if done.written { "added to" } else { "already there, nothing written:" };
             say_done(common, &rule, what, &place, &done);
+            if !done.written && !(examples.matches.is_empty() && examples.no_matches.is_empty()) {
+                warn(
+                    "the examples were not stored: the rule that is there keeps its own; to give it others, remove it first",
+                );
+            }
             if let Some(text) = list::unasked(&done.shown.document, &agent) {
                 warn(&text);
             }
@@ -122,7 +138,7 @@ pub(super) async fn run(common: &Common, command: ApprovalsCommand) -> Result<u8
         ApprovalsCommand::Allowlist(AllowlistCommand::Remove { whose, rule }) => {
             let agent = rule.agent()?.to_owned();
             let mut place = whose.place(common).await?;
-            let arg_pattern = rule.arg_pattern.as_deref();
+            let arg_pattern = rule.arg_pattern();
             let done =
                 place.edit(|document| document.remove_entry(&agent, &rule.pattern, arg_pattern)).await?;
             let what = if done.written { "removed from" } else { "not there, nothing written:" };
@@ -151,18 +167,26 @@ impl Whose {
 
 impl RuleArgs {
     /// The rule, if it can be in force.
-    fn entry(&self) -> Result<AllowEntry, Fault> {
+    fn entry(&self, examples: &ExampleArgs) -> Result<AllowEntry, Fault> {
         let entry = AllowEntry {
             pattern: self.pattern.trim().to_owned(),
-            arg_pattern: self.arg_pattern.clone(),
+            arg_pattern: self.arg_pattern().map(str::to_owned),
+            examples_match: examples.matches.clone(),
+            examples_no_match: examples.no_matches.clone(),
             ..AllowEntry::default()
         };
         check_entry(&entry).map_err(|problem| {
             let message = format!("the rule `{}` was refused: {}", problem.pattern, problem.reason);
-            Fault::new(ErrorCode::InvalidRequest, message)
-                .hint("write an absolute path such as /usr/bin/git, or the bare name it is called by")
+            Fault::new(ErrorCode::InvalidRequest, message).hint(match problem.fault {
+                EntryFault::Example(_) => "correct the rule or the example; an example is one command",
+                _ => "write an absolute path such as /usr/bin/git, or the bare name it is called by",
+            })
         })?;
         Ok(entry)
+    }
+
+    fn arg_pattern(&self) -> Option<&str> {
+        self.arg_pattern.as_deref().filter(|text| !text.is_empty())
     }
 
     fn agent(&self) -> Result<&str, Fault> {
@@ -176,13 +200,12 @@ impl RuleArgs {
 
 fn say_done(common: &Common, rule: &RuleArgs, what: &str, place: &Place, done: &place::Edited) {
     let (pattern, agent) = (rule.pattern.trim(), rule.agent.trim());
-    let args = rule.arg_pattern.as_deref().map(|args| format!(" with arguments {args}")).unwrap_or_default();
-    let whom = if agent == EVERY_AGENT { "all agents".to_owned() } else { format!("agent {agent}") };
-    let line =
-        format!("{}: {what} {}", safe(&format!("{pattern}{args} ({whom})")), place.name(&done.shown.path));
+    let args = rule.arg_pattern().map(|args| format!(" with arguments {args}")).unwrap_or_default();
+    let rule_text = format!("{pattern}{args} ({})", whom(agent));
+    let line = format!("{}: {what} {}", safe(&rule_text), place.name(&done.shown.path));
     let value = json!({
         "pattern": pattern,
-        "argPattern": rule.arg_pattern,
+        "argPattern": rule.arg_pattern(),
         "agent": agent,
         "node": place.node(),
         "path": done.shown.path,
@@ -228,12 +251,39 @@ mod tests {
     fn a_rule_that_could_never_hold_is_refused() {
         let good = [("/usr/bin/git", None), (" git ", None), ("~/bin/*", Some("^status$")), ("*", None)];
         for (pattern, args) in good {
-            let entry = rule(pattern, args, "*").entry().unwrap();
+            let entry = rule(pattern, args, "*").entry(&ExampleArgs::default()).unwrap();
             assert_eq!((entry.pattern.as_str(), entry.arg_pattern.as_deref()), (pattern.trim(), args));
         }
         for (pattern, args) in [(" ", None), ("./x", None), ("/usr/../x", None), ("git", Some("("))] {
-            let fault = rule(pattern, args, "*").entry().unwrap_err();
+            let fault = rule(pattern, args, "*").entry(&ExampleArgs::default()).unwrap_err();
             assert_eq!(fault.code, ErrorCode::InvalidRequest, "{pattern} {args:?}");
+        }
+        let empty = rule("git", Some(""), "*").entry(&ExampleArgs::default()).unwrap();
+        assert_eq!(empty.arg_pattern, None);
+    }
+
+    #[test]
+    fn a_rule_is_added_with_examples_that_hold() {
+        let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let table: [(&[&str], &[&str], Option<&str>); 5] = [
+            (&["git status"], &["git push", "tac status"], None),
+            (&["git push"], &[], Some("correct the rule or the example")),
+            (&[], &["git status"], Some("correct the rule or the example")),
+            (&["git status; git push"], &[], Some("correct the rule or the example")),
+            (&["git $x"], &[], Some("correct the rule or the example")),
+        ];
+        for (matches, no_matches, refused) in table {
+            let examples = ExampleArgs { matches: texts(matches), no_matches: texts(no_matches) };
+            match (rule("git", Some("^status$"), "*").entry(&examples), refused) {
+                (Ok(entry), None) => {
+                    assert_eq!(
+                        (entry.examples_match, entry.examples_no_match),
+                        (texts(matches), texts(no_matches))
+                    );
+                }
+                (Err(fault), Some(hint)) => assert!(fault.hint.unwrap().starts_with(hint), "{matches:?}"),
+                (outcome, _) => panic!("{matches:?} {no_matches:?}: {outcome:?}"),
+            }
         }
     }
 

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 use clap::Args;
 use fault::{ErrorCode, Fault};
+use node_host::enforce::{ask_to_wire, security_to_wire};
 use policy::{Ask, Security};
 use proto::v1::{self as pb, client_frame};
 
 use super::{Common, terminal};
-use crate::requested::{wire_ask, wire_security};
 pub(super) use follow::{Follower, Leave, new_run_id};
 pub(super) use input::Source;
 pub(super) use render::Renderer;
@@ -103,8 +103,8 @@ pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
             None => new_run_id()?,
         },
         agent_id: args.agent.unwrap_or_default(),
-        security: args.security.map_or(pb::Security::Unspecified, wire_security).into(),
-        ask: args.ask.map_or(pb::Ask::Unspecified, wire_ask).into(),
+        security: args.security.map_or(pb::Security::Unspecified, security_to_wire).into(),
+        ask: args.ask.map_or(pb::Ask::Unspecified, ask_to_wire).into(),
         ..pb::ExecRequest::default()
     };
     let source = match (args.pty && !args.detach, args.stdin && !args.detach) {

@@ -9,6 +9,7 @@ mod show;
 mod values;
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -33,31 +34,32 @@ pub(super) enum ExecPolicyCommand {
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// Set all of the policy at once.
+    /// Set all of the policy at once. Agents with their own words in one of the files keep those; they are named.
     Preset {
         /// Which one.
         #[arg(value_enum)]
         name: Preset,
     },
-    /// Set parts of the policy.
+    /// Set parts of the policy. Agents with their own words in one of the files keep those; they are named.
     Set(SetArgs),
 }
 
 /// Ready-made policies (§1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Preset {
-    /// Everything runs and nobody is asked.
+    /// Everything runs and nobody is asked, unless the rules of a node say otherwise.
     Yolo,
-    /// What the allowlist satisfies runs, a person is asked about the rest.
+    /// What the allowlist satisfies runs, the rest needs a person.
     Cautious,
-    /// Nothing runs.
+    /// No command is started any more, except by agents with their own words. What runs already goes on.
     DenyAll,
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(super) struct SetArgs {
-    /// Where commands run.
+    /// Where commands of calls run that name no host. This version runs commands on nodes only, and refuses such calls
+    /// whatever is set.
     #[arg(long, value_enum)]
     host: Option<Host>,
     /// What may run: deny, allowlist or full.
@@ -152,7 +154,14 @@ async fn lock(state: &StateDir) -> Result<File, Fault> {
     let failed = |e: std::io::Error| {
         Fault::new(ErrorCode::StateDirUnusable, format!("{} cannot be locked: {e}", path.display()))
     };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(&path)
+        .map_err(failed)?;
     let until = Instant::now() + WAIT;
     loop {
         match file.try_lock() {

@@ -89,9 +89,7 @@ pub(super) async fn run(common: &Common, command: NodesCommand) -> Result<u8, Fa
                 node_json(&node),
             );
             if !common.json {
-                eprintln!(
-                    "gateway: what may run there is decided on that machine (default: everything); to run only what you list, there: node-host policy set --security allowlist"
-                );
+                eprintln!("gateway: {}", policy_there(&node));
             }
         }
         NodesCommand::Reject { request_id } => {
@@ -213,7 +211,7 @@ fn describe(common: &Common, node: &pb::Node) {
         ("host", safe(&facts.hostname)),
         ("user", safe(&facts.user)),
         ("version", format!("{} (protocol {})", safe(&facts.version), node.protocol)),
-        ("policy", format!("security={} ask={}", security(node.security), ask(node.ask))),
+        ("policy", policy_at_connect(node).unwrap_or_else(|| "not known: it never connected".to_owned())),
         ("PATH", safe(&facts.path_env)),
         ("commands", safe(&node.commands.join(" "))),
         ("clock", format!("{} ms from the gateway's", node.clock_skew_ms)),
@@ -226,6 +224,21 @@ fn describe(common: &Common, node: &pb::Node) {
     for (name, value) in lines {
         say_line!("{name:<12}{value}");
     }
+}
+
+/// What the node said holds there. It may have been changed on the node since.
+fn policy_at_connect(node: &pb::Node) -> Option<String> {
+    let known = !security(node.security).is_empty();
+    known.then(|| format!("security={} ask={} (at connect)", security(node.security), ask(node.ask)))
+}
+
+/// Whose word decides what runs on a node that was just paired. A node reports its policy once it is connected.
+fn policy_there(node: &pb::Node) -> String {
+    let policy = policy_at_connect(node).map_or_else(
+        || "its own policy decides what runs there; the built-in one is security=full".to_owned(),
+        |policy| format!("its own policy decides what runs there: {policy}"),
+    );
+    format!("{policy}; on that machine: node-host policy show / node-host policy set --security allowlist")
 }
 
 fn print_pending(common: &Common, pending: &[pb::PendingNode]) {
@@ -284,4 +297,36 @@ fn pending_json(request: &pb::PendingNode) -> Value {
         "firstSeenAtMs": request.first_seen_unix_ms,
         "expiresAtMs": request.expires_unix_ms,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_of_a_new_node_is_said_as_far_as_it_is_known() {
+        let commands = "on that machine: node-host policy show / node-host policy set --security allowlist";
+        let known = pb::Node {
+            security: pb::Security::Allowlist.into(),
+            ask: pb::Ask::OnMiss.into(),
+            ..pb::Node::default()
+        };
+        let table = [
+            (
+                pb::Node::default(),
+                format!(
+                    "its own policy decides what runs there; the built-in one is security=full; {commands}"
+                ),
+            ),
+            (
+                known,
+                format!(
+                    "its own policy decides what runs there: security=allowlist ask=on-miss (at connect); {commands}"
+                ),
+            ),
+        ];
+        for (node, want) in table {
+            assert_eq!(policy_there(&node), want);
+        }
+    }
 }

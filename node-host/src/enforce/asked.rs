@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use fault::{ErrorCode, Fault};
+use policy::inline_eval::Input;
 use policy::{Requested, check_overrides};
 use proto::v1 as pb;
 use session::RunId;
@@ -60,6 +61,14 @@ impl Asked {
             workdir: run.workdir.clone(),
             input_digest: digest(run),
         })
+    }
+
+    /// What stands behind the command's standard input. A shell or an interpreter would run what the caller types.
+    pub(super) fn input(&self) -> Input {
+        match self.mode {
+            Mode::Terminal { .. } | Mode::Pipes { stdin: Stdin::Open } => Input::Pipe,
+            Mode::Pipes { stdin: Stdin::Null } => Input::Other,
+        }
     }
 
     /// The caller's name of the run.

@@ -45,8 +45,7 @@ impl Disk {
 impl Files for Disk {
     fn look(&self, path: &Path) -> Option<File> {
         let now = Instant::now();
-        let mut answers = self.answers.lock();
-        if let Some((file, until)) = answers.get_mut(path)
+        if let Some((file, until)) = self.answers.lock().get_mut(path)
             && now < *until
         {
             if file.is_some() {
@@ -54,11 +53,13 @@ impl Files for Disk {
             }
             return file.clone();
         }
+        // Not under the lock: a file system that hangs must not hold up those who ask about others.
         let file = inspect(path);
+        let keep = if file.is_some() { FOUND_FOR } else { MISSING_FOR };
+        let mut answers = self.answers.lock();
         if answers.len() >= KEPT {
             answers.clear();
         }
-        let keep = if file.is_some() { FOUND_FOR } else { MISSING_FOR };
         answers.insert(path.to_path_buf(), (file.clone(), now + keep));
         file
     }
@@ -129,6 +130,7 @@ mod tests {
                 allowlist: &policy::allowlist::Allowlist::default(),
                 safe_bins: &safe_bins,
                 skills: &policy::skills::Skills::default(),
+                input: policy::inline_eval::Input::Other,
             };
             policy::analyse::analyse(policy::plan::Invocation::Argv(&[text.to_owned()]), lookup, rules)
                 .unwrap()

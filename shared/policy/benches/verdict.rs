@@ -15,6 +15,7 @@ use policy::{
     AllowEntry, Ask, EffectivePolicy, HostPolicy, Requested, Security, Terms,
     allowlist::Allowlist,
     analyse::Rules,
+    inline_eval::Input,
     judge,
     plan::Invocation,
     resolve::{File, Files, Lookup},
@@ -86,7 +87,8 @@ fn verdicts(criterion: &mut Criterion) {
     ];
     for count in [20, 100] {
         let allowlist = Allowlist::compile(&entries(count), None, &[]);
-        let rules = Rules { allowlist: &allowlist, safe_bins: &safe_bins, skills: &skills };
+        let rules =
+            Rules { allowlist: &allowlist, safe_bins: &safe_bins, skills: &skills, input: Input::Other };
         for (name, text) in texts {
             criterion.bench_function(&format!("verdict/{name}/{count} entries"), |bencher| {
                 bencher.iter(|| black_box(judge(Invocation::Shell(black_box(text)), lookup, rules, terms)));

@@ -4,9 +4,9 @@
 use crate::{
     allowlist::{Allowlist, Matched, Target},
     check_overrides,
-    command::{Form, ShellUse, Started, Subject, Tag, is_shell, read_command},
+    command::{Form, ShellUse, Started as Read, Subject, Tag, is_shell, read_command},
     inline_eval::{Input, find_inline_eval},
-    plan::{Assigned, Grant, Invocation, Miss, Plan, Segment},
+    plan::{Assigned, Grant, Invocation, Miss, Plan, Segment, Started},
     resolve::{Lookup, Program},
     safe_bins::{SafeBinMiss, SafeBins},
     shell::{self, Dialect, Expansion, Join, SimpleCommand, Unreadable},
@@ -22,10 +22,14 @@ pub struct Rules<'a> {
     pub safe_bins: &'a SafeBins,
     /// The programs of skills; empty where they count for nothing.
     pub skills: &'a Skills,
+    /// Where the standard input of the first command comes from.
+    pub input: Input,
 }
 
 /// Builtins that are satisfied without an entry (§3.8).
 const SAFE_BUILTINS: [&str; 7] = [":", "[", "cd", "false", "pwd", "test", "true"];
+/// Programs that act by the name they are called by.
+const MULTI_CALL: [&str; 3] = ["busybox", "coreutils", "toybox"];
 /// Builtins after which the working directory is not known.
 const MOVERS: [&str; 3] = ["cd", "popd", "pushd"];
 
@@ -38,12 +42,12 @@ pub fn analyse(invocation: Invocation<'_>, lookup: Lookup<'_>, rules: Rules<'_>)
         Invocation::Argv(argv) => {
             let reader = Reader { rules, form: Form::Argv, nested: false };
             let words = Words { argv: argv.to_vec(), ..Words::default() };
-            Ok(Plan { segments: vec![reader.segment(words, lookup, Input::Other)], direct: true })
+            Ok(Plan { segments: vec![reader.segment(words, lookup, rules.input)], direct: true })
         }
         Invocation::Shell(text) => {
             let script = shell::read(text, Dialect::Bash)?;
             let reader = Reader { rules, form: Form::Shell, nested: false };
-            Ok(Plan { segments: reader.segments(script.commands, lookup, Input::Other), direct: false })
+            Ok(Plan { segments: reader.segments(script.commands, lookup, rules.input), direct: false })
         }
     }
 }
@@ -150,18 +154,29 @@ impl Reader<'_> {
                 self.rules.safe_bins.is_trusted_program(&program.path, &program.file.real)
             })
         };
-        let Started { wrappers, program, subject } = read_command(&segment.argv, self.form, &trusted);
-        segment.subject = program;
+        let read = read_command(&segment.argv, self.form, &trusted);
+        segment.subject = read.program;
         // What is started on the way is pinned too.
-        for wrapper in &wrappers {
+        for wrapper in &read.wrappers {
             let Some(word) = segment.argv.get(wrapper.at) else { continue };
             if !wrapper.builtin {
-                segment.programs.extend(lookup.find(word).map(|found| (wrapper.at, found)));
+                let found = lookup.find(word).map(|found| (wrapper.at, self.started(found, false)));
+                segment.programs.extend(found);
             } else if word == "builtin" {
                 segment.omitted.push(wrapper.at);
             }
         }
-        segment.decided = self.subject(&mut segment, &subject, wrappers.is_empty(), lookup, input);
+        let mut subject = self.by_real_name(&mut segment, &read, lookup, input);
+        if self.creates_lock(&segment, &read, lookup) {
+            subject = Subject::Held(Tag::CommandCarrier);
+        }
+        segment.decided = self.subject(&mut segment, &subject, read.wrappers.is_empty(), lookup, input);
+        // A wrapper would take such a path for an assignment.
+        let is_assignment =
+            |(_, started): &(usize, Started)| started.path.as_os_str().as_encoded_bytes().contains(&b'=');
+        if !read.wrappers.is_empty() && segment.programs.iter().any(is_assignment) {
+            segment.decided = self.held(Tag::CommandCarrier);
+        }
         if let Some(tag) = assignment_tag(&segment)
             && segment.decided.is_ok()
         {
@@ -185,7 +200,8 @@ impl Reader<'_> {
         }
         let found = lookup.find(&word);
         if let Some(program) = &found {
-            segment.programs.push((at, program.clone()));
+            let named = lookup.is_named(&word, program);
+            segment.programs.push((at, self.started(program.clone(), named)));
         }
         let args = segment.argv.get(at + 1..).unwrap_or_default();
         let cwd = lookup.cwd.and_then(|cwd| cwd.to_str());
@@ -206,7 +222,15 @@ impl Reader<'_> {
                     None => self.held(*tag),
                 }
             }
-            Subject::Program => self.program(&word, found.as_ref(), entry, args, lookup.cwd.is_none()),
+            Subject::Program => {
+                let decided = self.program(&word, found.as_ref(), entry, args, lookup.cwd.is_none());
+                // Its rules are those of the file in the trusted directory.
+                if let (Ok(Grant::SafeBin), Some(program)) = (&decided, found) {
+                    segment.programs.pop();
+                    segment.programs.push((at, self.started(program, false)));
+                }
+                decided
+            }
             Subject::Shell(ShellUse::Bare) => match (entry, input) {
                 (Some(entry), Input::Other) => Ok(self.grant(entry)),
                 (_, Input::Pipe) => self.held(Tag::PipeIntoShell),
@@ -231,7 +255,8 @@ impl Reader<'_> {
                         cwd,
                     })
                 });
-                segment.programs.push((*at, script));
+                let Program { file, .. } = script;
+                segment.programs.push((*at, Started { path: file.real.clone(), file }));
                 allowed.map(|entry| self.grant(entry)).ok_or(Miss::NoEntry { safe_bin: None })
             }
             Subject::Shell(ShellUse::Payload { at, dialect }) => {
@@ -267,6 +292,55 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// What a command is by the name of the file behind its program's, where that is another: a link is no way round
+    /// the rules for shells and wrappers. A multi-call program is what it is called by.
+    fn by_real_name(self, segment: &mut Segment, read: &Read, lookup: Lookup<'_>, input: Input) -> Subject {
+        let as_written = read.subject.clone();
+        let Some(word) = segment.argv.get(read.program) else { return as_written };
+        let Some(program) = lookup.find(word) else { return as_written };
+        let Some(real) = program.file.real.file_name().and_then(|name| name.to_str()) else {
+            return as_written;
+        };
+        if word.rsplit('/').next() == Some(real) || MULTI_CALL.contains(&real) {
+            return as_written;
+        }
+        let mut argv = segment.argv.clone();
+        if let Some(word) = argv.get_mut(read.program) {
+            real.clone_into(word);
+        }
+        if segment.inline_eval.is_none() {
+            segment.inline_eval = find_inline_eval(&argv, input);
+        }
+        let by_name = read_command(&argv, Form::Argv, &|_| true);
+        if by_name.program != read.program {
+            // It is a wrapper.
+            return stricter(as_written, Tag::UntrustedWrapper);
+        }
+        match (by_name.subject, &as_written) {
+            (Subject::Program, _) | (Subject::Shell(_), Subject::Shell(_)) => as_written,
+            (Subject::Shell(ShellUse::Bare), Subject::Program) => Subject::Shell(ShellUse::Bare),
+            (Subject::Shell(_), _) => stricter(as_written, Tag::ExactCommand),
+            (Subject::Held(tag), _) => stricter(as_written, tag),
+        }
+    }
+
+    /// Whether `flock` would make its file: then it does something that no rule for the program behind it allows.
+    fn creates_lock(self, segment: &Segment, read: &Read, lookup: Lookup<'_>) -> bool {
+        let behind = read.wrappers.iter().map(|wrapper| wrapper.at).skip(1).chain([read.program]);
+        read.wrappers.iter().zip(behind).any(|(wrapper, behind)| {
+            let word = |at: Option<usize>| at.and_then(|at| segment.argv.get(at)).map(String::as_str);
+            word(Some(wrapper.at)) == Some("flock")
+                && !word(behind.checked_sub(1)).is_some_and(|file| lookup.exists(file))
+        })
+    }
+
+    /// How a program is launched. `named`: its name was looked up on PATH.
+    fn started(self, program: Program, named: bool) -> Started {
+        let Program { path, file } = program;
+        let keeps_name = named || self.rules.safe_bins.is_trusted(&path);
+        Started { path: if keeps_name { path } else { file.real.clone() }, file }
     }
 
     fn program(
@@ -305,7 +379,7 @@ impl Reader<'_> {
         // Bash evaluates a subscript in the operand of `-v` and `-R`, and with it any substitution in there.
         let evaluates = matches!(word, "test" | "[")
             && segment.argv.iter().any(|arg| matches!(arg.as_str(), "-v" | "-R") || arg.contains(['$', '`']));
-        SAFE_BUILTINS.contains(&word) && !evaluates
+        SAFE_BUILTINS.contains(&word) && !evaluates && !(word != "cd" && computes(&segment.argv))
     }
 
     /// A command that no rule satisfies, but perhaps `*`.
@@ -322,6 +396,28 @@ impl Reader<'_> {
     }
 }
 
+/// Whether `test` is to compare something else than plain numbers: ksh and its kin take an operand for arithmetic, in
+/// which a name stands for a variable's value, and that for more.
+fn computes(argv: &[String]) -> bool {
+    let number = |at: Option<usize>| {
+        let digits = |word: &String| word.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        at.and_then(|at| argv.get(at)).is_none_or(digits)
+    };
+    argv.iter().enumerate().any(|(at, word)| match word.as_str() {
+        "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => !number(at.checked_sub(1)) || !number(Some(at + 1)),
+        "-t" => !number(Some(at + 1)),
+        _ => false,
+    })
+}
+
+/// The stricter of what is known and a tag.
+fn stricter(subject: Subject, tag: Tag) -> Subject {
+    match subject {
+        Subject::Held(known) if !known.yields_to_star() => Subject::Held(known),
+        Subject::Held(_) | Subject::Program | Subject::Shell(_) => Subject::Held(tag),
+    }
+}
+
 fn missing(found: Option<&Program>, safe_bin: Option<String>) -> Miss {
     if found.is_some() { Miss::NoEntry { safe_bin } } else { Miss::NotFound }
 }
@@ -333,6 +429,6 @@ fn assignment_tag(segment: &Segment) -> Option<Tag> {
         return None;
     }
     let pairs = segment.assignments.iter().map(|assigned| (assigned.name.as_str(), assigned.value.as_str()));
-    let plain = segment.programs.first().is_some_and(|(at, _)| *at == 0) && !segment.shell_wrapper;
+    let plain = segment.programs.iter().any(|(at, _)| *at == 0) && !segment.shell_wrapper;
     (!plain || check_overrides(pairs).is_err()).then_some(Tag::ShellEnvAssignment)
 }

@@ -40,7 +40,7 @@ pub struct InlineEval {
 /// How the command gets its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// From the command before it.
+    /// From the command before it, or from the caller.
     Pipe,
     /// Otherwise.
     Other,

@@ -2,12 +2,12 @@
 //!
 //! A plan is made once, by `analyse`. What is launched and what is shown comes from it; the text is not read again.
 
-use std::ops::Range;
+use std::{ops::Range, path::PathBuf};
 
 use crate::{
     command::Tag,
     inline_eval::InlineEval,
-    resolve::Program,
+    resolve::File,
     shell::{Expansion, Join, quote},
 };
 
@@ -47,7 +47,7 @@ pub struct Segment {
     /// Where the words stand in the text that was read; empty for an argv.
     pub spans: Vec<Range<usize>>,
     /// The files that are started, by the index of the word that names each.
-    pub programs: Vec<(usize, Program)>,
+    pub programs: Vec<(usize, Started)>,
     /// The index of the word that was judged.
     pub subject: usize,
     /// The commands of a shell's text, and the index of the word that holds it.
@@ -58,6 +58,17 @@ pub struct Segment {
     pub inline_eval: Option<InlineEval>,
     /// What decided.
     pub decided: Result<Grant, Miss>,
+}
+
+/// A file that is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The path that is launched. A link that the machine's owner put into a trusted directory, or into one that PATH
+    /// names, is launched by its own name, since a program may act by that (§11 gap 18); one that the caller named by a
+    /// path is not: it could lead elsewhere by then.
+    pub path: PathBuf,
+    /// What lies there.
+    pub file: File,
 }
 
 /// A variable set before a command.

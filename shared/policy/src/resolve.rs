@@ -26,8 +26,7 @@ pub struct File {
 /// A program that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The path that it is started by: absolute, links not followed, so that a program with several names knows its
-    /// own (§11 gap 18).
+    /// The path that it was found at: absolute, links not followed.
     pub path: PathBuf,
     /// What lies there.
     pub file: File,
@@ -75,6 +74,16 @@ impl Lookup<'_> {
         None
     }
 
+    /// Whether a program was found by its name in a directory that PATH names absolutely, and not by a path that the
+    /// caller wrote.
+    #[must_use]
+    pub fn is_named(&self, word: &str, program: &Program) -> bool {
+        !word.contains('/')
+            && program.path.parent().is_some_and(|dir| {
+                self.path.split(':').any(|part| part.starts_with('/') && Path::new(part) == dir)
+            })
+    }
+
     /// The regular file that a word names as an operand of a shell: a path, whether executable or not.
     #[must_use]
     pub fn find_script(&self, word: &str) -> Option<Program> {
@@ -84,6 +93,13 @@ impl Lookup<'_> {
         let path = self.absolute(Path::new(word))?;
         let file = self.files.look(&path).filter(|file| file.regular)?;
         Some(Program { path, file })
+    }
+
+    /// Whether a file is where a word, taken as a path, leads.
+    #[must_use]
+    pub fn exists(&self, word: &str) -> bool {
+        !word.is_empty()
+            && self.absolute(Path::new(word)).is_some_and(|path| self.files.look(&path).is_some())
     }
 
     /// A word that a shell would expand as `~` or `~/…`; other users' homes are not looked up.

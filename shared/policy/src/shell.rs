@@ -20,7 +20,7 @@ pub use quote::quote;
 pub const MAX_CHARS: usize = 131_072;
 
 /// Most commands that a text may have. Each one is looked up and judged.
-pub const MAX_COMMANDS: usize = 4096;
+pub const MAX_COMMANDS: usize = 1024;
 
 /// Whose grammar a text is read by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

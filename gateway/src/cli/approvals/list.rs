@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use policy::allowlist::{Allowlist, Scope, check_entry};
-use policy::{AgentEntry, AllowEntry, ApprovalsDocument, HostPolicy, PolicyFields, Security};
+use policy::{AgentEntry, AllowEntry, ApprovalsDocument, HostPolicy, PolicyFields};
 use serde_json::{Value, json};
 
 use super::super::output::{moment, safe, table, warn};
-use super::EVERY_AGENT;
+use super::super::words;
 use super::place::{Place, Shown};
 
 /// Directories that many systems merged into one.
@@ -79,18 +79,10 @@ pub(super) fn warn_of(place: &Place, document: &ApprovalsDocument) {
     }
 }
 
-/// The loud word for rules that nothing asks: without it their owner believes that they protect him (F037).
+/// Rules of an agent that nothing asks.
 pub(super) fn unasked(document: &ApprovalsDocument, agent: &str) -> Option<String> {
     let HostPolicy { security, allowlist, .. } = document.resolve(Some(agent));
-    let rules = allowlist.len();
-    let effect = match security {
-        _ if rules == 0 => return None,
-        Security::Allowlist => return None,
-        Security::Full => "is not asked, unless the gateway requests security=allowlist",
-        Security::Deny => "is not asked: nothing runs",
-    };
-    let whom = if agent == EVERY_AGENT { "all agents".to_owned() } else { format!("agent {agent}") };
-    Some(format!("{whom}: security is {security} in this document, so the allowlist ({rules}) {effect}"))
+    words::unasked(agent, security, allowlist.len())
 }
 
 fn warnings(document: &ApprovalsDocument) -> Vec<String> {
@@ -98,15 +90,7 @@ fn warnings(document: &ApprovalsDocument) -> Vec<String> {
 }
 
 fn fields(fields: &PolicyFields) -> String {
-    let PolicyFields { security, ask, ask_fallback, auto_allow_skills, .. } = fields;
-    let said = [
-        security.map(|word| format!("security={word}")),
-        ask.map(|word| format!("ask={word}")),
-        ask_fallback.map(|word| format!("askFallback={word}")),
-        auto_allow_skills.map(|flag| format!("autoAllowSkills={flag}")),
-    ];
-    let said: Vec<_> = said.into_iter().flatten().collect();
-    if said.is_empty() { NONE.to_owned() } else { said.join(" ") }
+    words::fields(fields).unwrap_or_else(|| NONE.to_owned())
 }
 
 fn row(agent: &str, rule: &AllowEntry, problem: &Option<String>) -> Vec<String> {
@@ -226,7 +210,7 @@ mod tests {
         assert_eq!(
             value["warnings"],
             json!([
-                "agent main: security is full in this document, so the allowlist (3) is not asked, unless the gateway requests security=allowlist"
+                "agent main: security is full, so the allowlist (3) is not asked: everything runs, unless security=allowlist is requested for it"
             ])
         );
     }

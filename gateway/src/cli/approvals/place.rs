@@ -1,6 +1,8 @@
 //! Where a document lies and how it is read and changed there.
 
-use config::{ApprovalsFile, Loaded};
+use std::time::Duration;
+
+use config::{ApprovalsError, ApprovalsFile, Loaded};
 use fault::{ErrorCode, Fault};
 use policy::ApprovalsDocument;
 use proto::v1::{self as pb, operator_client::OperatorClient};
@@ -8,8 +10,12 @@ use tonic::transport::Channel;
 
 use super::super::output::safe;
 
-/// How often a change is made again on a document that someone else changed meanwhile.
-const AGAIN_MAX: u32 = 3;
+/// How often a change is made again on a document that someone else changed meanwhile: with the pauses, for 5 s at most.
+const AGAIN_MAX: u32 = 20;
+/// Shortest pause before a change is made again.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// Longest pause. A node needs milliseconds for a change, so that many others find room in it.
+const PAUSE_MAX: Duration = Duration::from_millis(300);
 
 /// One document.
 #[derive(Debug)]
@@ -57,7 +63,7 @@ impl Place {
 
     pub(super) async fn read(&mut self) -> Result<Shown, Fault> {
         match self {
-            Self::Own(file) => Ok(own(file, &*file.load()?)),
+            Self::Own(file) => Ok(own(file, &*file.load().map_err(unusable)?)),
             Self::Node { operator, node } => {
                 let request = pb::NodeRef { node: node.clone() };
                 let reply = operator.get_node_approvals(request).await;
@@ -70,7 +76,7 @@ impl Place {
     pub(super) async fn replace(&mut self, text: &str, base_hash: Option<&str>) -> Result<Shown, Fault> {
         match self {
             Self::Own(file) => {
-                let change = file.replace(text, base_hash)?;
+                let change = file.replace(text, base_hash).map_err(|error| stale(error.into(), None))?;
                 Ok(own(file, &change.loaded))
             }
             Self::Node { operator, node } => {
@@ -80,7 +86,7 @@ impl Place {
                     base_hash: base_hash.unwrap_or_default().to_owned(),
                 };
                 let reply = operator.set_node_approvals(request).await;
-                remote(reply.map_err(|status| Fault::from_status(&status))?.into_inner())
+                remote(reply.map_err(|status| stale(Fault::from_status(&status), Some(node)))?.into_inner())
             }
         }
     }
@@ -92,10 +98,10 @@ impl Place {
         change: impl Fn(&mut ApprovalsDocument) -> bool,
     ) -> Result<Edited, Fault> {
         if let Self::Own(file) = self {
-            let done = file.edit(|document| Ok::<_, Fault>(change(document)))?;
+            let done = file.edit(|document| Ok::<_, ApprovalsError>(change(document))).map_err(unusable)?;
             return Ok(Edited { shown: own(file, &done.loaded), written: done.written });
         }
-        let mut again = AGAIN_MAX;
+        let mut conflicts = 0;
         loop {
             let mut shown = self.read().await?;
             if !change(&mut shown.document) {
@@ -103,11 +109,48 @@ impl Place {
             }
             match self.replace(&shown.document.to_text(), Some(&shown.hash)).await {
                 Ok(shown) => return Ok(Edited { shown, written: true }),
-                Err(fault) if fault.code == ErrorCode::ApprovalsConflict && again > 0 => again -= 1,
-                Err(fault) => return Err(fault),
+                Err(fault) if fault.code != ErrorCode::ApprovalsConflict => return Err(fault),
+                Err(fault) if conflicts == AGAIN_MAX => {
+                    return Err(fault.hint("someone else keeps changing it; try again later"));
+                }
+                Err(_) => conflicts += 1,
             }
+            tokio::time::sleep(pause(conflicts)).await;
         }
     }
+}
+
+/// The pause after so many conflicts in a row, from 1. Random, so that those who met once part.
+fn pause(conflicts: u32) -> Duration {
+    let longest = PAUSE_MIN.saturating_mul(1 << conflicts.min(16)).min(PAUSE_MAX);
+    let mut bytes = [0u8; 2];
+    // Without random numbers the pause is the shortest, which only costs more tries.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    PAUSE_MIN + (longest - PAUSE_MIN) * u32::from(u16::from_ne_bytes(bytes)) / u32::from(u16::MAX)
+}
+
+/// A document that cannot be used, with the hash that its replacement has to name.
+fn unusable(error: ApprovalsError) -> Fault {
+    let hash = match &error {
+        ApprovalsError::Malformed(malformed) => malformed.hash.clone(),
+        _ => None,
+    };
+    let mut fault = Fault::from(error);
+    if let Some(hash) = hash {
+        fault.message.push_str(&format!("; its hash is {hash}"));
+        let hint = fault.hint.get_or_insert_default();
+        hint.push_str(&format!(", or replace it: gateway approvals set FILE --base-hash {hash}"));
+    }
+    fault
+}
+
+/// The message of a conflict says to read the document again; the hint says how.
+fn stale(fault: Fault, node: Option<&str>) -> Fault {
+    if fault.code != ErrorCode::ApprovalsConflict {
+        return fault;
+    }
+    let node = node.map(|node| format!(" --node {node}")).unwrap_or_default();
+    fault.hint(format!("`gateway approvals get{node}` shows it as it is now, with the hash to name"))
 }
 
 fn own(file: &ApprovalsFile, loaded: &Loaded) -> Shown {
@@ -130,6 +173,7 @@ fn remote(reply: pb::ApprovalsDocument) -> Result<Shown, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use config::write_private;
     use policy::AllowEntry;
 
     use super::*;
@@ -160,6 +204,33 @@ mod tests {
     }
 
     #[test]
+    fn a_malformed_document_is_replaced_by_the_hash_that_its_error_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("exec-approvals.json");
+        write_private(&path, b"{").unwrap();
+        let mut place = Place::Own(ApprovalsFile::new(&path));
+        let hash = policy::hash_of(Some("{"));
+        let faults =
+            [block_on(place.read()).unwrap_err(), block_on(place.edit(|_| true)).map(|_| ()).unwrap_err()];
+        for fault in faults {
+            assert_eq!(fault.code, ErrorCode::ApprovalsMalformed);
+            assert!(fault.message.contains(&hash), "{}", fault.message);
+            assert!(fault.hint.unwrap().ends_with(&format!("--base-hash {hash}")));
+        }
+        assert!(block_on(place.replace(r#"{"version":1}"#, Some(&hash))).is_ok());
+    }
+
+    #[test]
+    fn pauses_grow_and_are_bounded() {
+        for conflicts in 1..=AGAIN_MAX {
+            let found = pause(conflicts);
+            assert!(found >= PAUSE_MIN && found <= PAUSE_MAX, "{conflicts}: {found:?}");
+        }
+        assert!((0..100).all(|_| pause(1) <= PAUSE_MIN * 2));
+        assert!(pause(u32::MAX) <= PAUSE_MAX);
+    }
+
+    #[test]
     fn the_own_document_is_replaced_by_its_hash_only() {
         let dir = tempfile::tempdir().unwrap();
         let mut place = Place::Own(ApprovalsFile::new(dir.path().join("exec-approvals.json")));
@@ -168,6 +239,8 @@ mod tests {
         for base in [None, Some("another")] {
             let fault = block_on(place.replace(deny, base)).unwrap_err();
             assert_eq!(fault.code, ErrorCode::ApprovalsConflict);
+            assert!(fault.message.contains("reload and retry"), "{}", fault.message);
+            assert!(fault.hint.unwrap().contains("approvals get"));
         }
         let hash = first.hash;
         assert!(block_on(place.replace(r#"{"version":1}"#, Some(&hash))).is_ok());

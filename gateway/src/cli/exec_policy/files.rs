@@ -90,16 +90,17 @@ impl PolicyFile for ConfigFile {
             return Err(Fault::new(ErrorCode::StoreUnreadable, message).hint("keep one name of it"));
         }
         write_private(&real, text.as_bytes()).map_err(|error| {
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            Fault::new(ErrorCode::StoreUnreadable, format!("{error}{cause}"))
+            // For the text with its causes; what was configured is in order.
+            let told = Fault::from(&ConfigError::from(error));
+            Fault::new(ErrorCode::StoreUnreadable, told.message)
         })
     }
 }
 
-/// The layer that holds for all agents: what the text says without any of them.
+/// The layer that holds for all agents. A file that is not there says nothing.
 fn global(text: &str) -> Result<ExecConfig, ConfigError> {
-    Ok(Config::parse(&Config::edit(text, &["agents"], Value::Null)?)?.exec(None))
+    let config = if text.is_empty() { Config::default() } else { Config::parse(text)? };
+    Ok(config.exec_for_all())
 }
 
 fn values_of(exec: &ExecConfig) -> Values {

@@ -2,17 +2,18 @@
 
 use config::{ApprovalsFile, Config, StateDir};
 use fault::Fault;
-use policy::{
-    AgentEntry, ApprovalsDocument, DecidedBy, EffectivePolicy, HostPolicy, Mode, Requested, Security,
-};
+use policy::{ApprovalsDocument, DecidedBy, EffectivePolicy, HostPolicy, Mode, Requested, Security};
 use serde_json::{Value, json};
 
 use super::super::Common;
 use super::super::output::{print_json, safe, warn};
+use super::super::words::{fields, unasked, whom};
 use crate::requested::configured;
 
 /// The agent that calls without an agent id belong to.
 const MAIN_AGENT: &str = "main";
+/// Where calls run that name no host, unless it is configured (§0.1).
+const DEFAULT_HOST: &str = "auto";
 
 /// Everything there is to show for one agent.
 struct Found<'a> {
@@ -21,6 +22,8 @@ struct Found<'a> {
     document: String,
     requested: Requested,
     strict_inline_eval: bool,
+    /// The configured place.
+    runs_on: String,
     host: HostPolicy,
     effective: EffectivePolicy,
     warnings: Vec<String>,
@@ -34,20 +37,23 @@ pub(super) fn show(
     written: &[String],
 ) -> Result<(), Fault> {
     let path = state.openclaw_json();
-    let exec = Config::load(&path).map_err(|error| Fault::from(&error))?.exec(agent);
+    let config = Config::load(&path).map_err(|error| Fault::from(&error))?;
+    let exec = config.exec(agent);
     let file = ApprovalsFile::new(state.approvals());
     let loaded = file.load()?;
     let (requested, host) = (configured(&exec), loaded.document.resolve(agent));
     let effective = EffectivePolicy::combine(requested, &host);
     let agent = agent.unwrap_or(MAIN_AGENT);
-    let mut warnings = overridden(&loaded.document);
-    warnings.extend(unasked(agent, &host, &effective));
+    let mut warnings = by_own_words(&config);
+    warnings.extend(by_own_fields(&loaded.document));
+    warnings.extend(unasked(agent, effective.security, host.allowlist.len()));
     let found = Found {
         agent,
         config: path.display().to_string(),
         document: file.path().display().to_string(),
         requested,
         strict_inline_eval: exec.strict_inline_eval,
+        runs_on: exec.host.unwrap_or_else(|| DEFAULT_HOST.to_owned()),
         host,
         effective,
         warnings,
@@ -110,6 +116,7 @@ impl Found<'_> {
             ),
             ("decided by", format!("security: {security_by}, ask: {ask_by}")),
             ("mode", self.mode()),
+            ("runs on", self.place()),
         ];
         for (name, value) in lines {
             say_line!("{name:<12}{value}");
@@ -118,6 +125,14 @@ impl Found<'_> {
         for text in &self.warnings {
             warn(text);
         }
+    }
+
+    /// The configured host, and what it means for calls that name none. No call is ever moved to another machine.
+    fn place(&self) -> String {
+        format!(
+            "host={} for calls that name neither host nor node; this version refuses those and runs commands on nodes",
+            safe(&self.runs_on)
+        )
     }
 
     fn mode(&self) -> String {
@@ -137,6 +152,7 @@ impl Found<'_> {
                 "security": requested.security,
                 "ask": requested.ask,
                 "strictInlineEval": self.strict_inline_eval,
+                "host": self.runs_on,
             },
             "host": {
                 "path": self.document,
@@ -153,41 +169,48 @@ impl Found<'_> {
                 "decidedBy": { "security": security_by, "ask": ask_by },
             },
             "mode": { "shown": named.shown, "exact": named.exact },
+            "runsOn": self.place(),
             "warnings": self.warnings,
             "written": written,
         })
     }
 }
 
-/// The loud word for rules that nothing asks: without it their owner believes that they protect him (F037).
-fn unasked(agent: &str, host: &HostPolicy, effective: &EffectivePolicy) -> Option<String> {
-    let effect = match effective.security {
-        _ if host.allowlist.is_empty() => return None,
-        Security::Allowlist => return None,
-        Security::Full => "everything runs",
-        Security::Deny => "nothing runs",
+/// Agents that what is configured for all agents does not reach. Where that stops everything, those that go on are
+/// said loudly: whoever reads `deny` believes that nothing runs.
+fn by_own_words(config: &Config) -> Vec<String> {
+    let stopped = configured(&config.exec_for_all()).security == Security::Deny;
+    let line = |(agent, words): (&str, String)| {
+        let Requested { security, ask } = configured(&config.exec(Some(agent)));
+        let goes_on = if stopped && security != Security::Deny {
+            ": ITS COMMANDS STILL RUN on every node that allows them"
+        } else {
+            ""
+        };
+        format!(
+            "agent {agent}: {words} by its own words in openclaw.json, before those for all agents; what is requested \
+             for it is security={security} ask={ask}{goes_on}"
+        )
     };
-    let (rules, security) = (host.allowlist.len(), effective.security);
-    Some(format!(
-        "agent {agent}: the allowlist ({rules}) is not asked while security is {security}: {effect}"
-    ))
+    config.agents_with_policy().map(line).collect()
 }
 
-/// Agents whose own words in the document go before its defaults.
-fn overridden(document: &ApprovalsDocument) -> Vec<String> {
-    let own = |entry: &AgentEntry| {
+/// Agents that the defaults of the document do not reach.
+fn by_own_fields(document: &ApprovalsDocument) -> Vec<String> {
+    let own = document.agents.iter().filter(|(_, entry)| {
         let fields = &entry.fields;
         fields.security.is_some() || fields.ask.is_some() || fields.ask_fallback.is_some()
-    };
-    let names: Vec<_> =
-        document.agents.iter().filter(|(_, entry)| own(entry)).map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() {
-        return Vec::new();
-    }
-    vec![format!(
-        "these agents have their own words in the document, before its defaults: {}",
-        names.join(", ")
-    )]
+    });
+    own.map(|(agent, entry)| {
+        let HostPolicy { security, ask, ask_fallback, .. } = document.resolve(Some(agent));
+        format!(
+            "{}: {} by its own words in exec-approvals.json, before the defaults; what this machine allows is \
+             security={security} ask={ask} askFallback={ask_fallback}",
+            whom(agent),
+            fields(&entry.fields).unwrap_or_default()
+        )
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -200,13 +223,14 @@ mod tests {
         let document = ApprovalsDocument::parse(document).unwrap();
         let host = document.resolve(None);
         let effective = EffectivePolicy::combine(requested, &host);
-        let warnings = overridden(&document);
+        let warnings = by_own_fields(&document);
         Found {
             agent: MAIN_AGENT,
             config: "/c".into(),
             document: "/d".into(),
             requested,
             strict_inline_eval: false,
+            runs_on: "gateway".into(),
             host,
             effective,
             warnings,
@@ -232,23 +256,34 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_nothing_asks_are_named() {
-        let text = r#"{"version":1,"agents":{"*":{"allowlist":["ls","cat"]}}}"#;
-        let table = [
-            (
-                Security::Full,
-                Some("agent main: the allowlist (2) is not asked while security is full: everything runs"),
-            ),
-            (Security::Allowlist, None),
-            (
-                Security::Deny,
-                Some("agent main: the allowlist (2) is not asked while security is deny: nothing runs"),
-            ),
-        ];
-        for (security, want) in table {
-            let found = found(Requested { security, ask: Ask::Off }, text);
-            assert_eq!(unasked(found.agent, &found.host, &found.effective).as_deref(), want);
-        }
+    fn agents_that_go_on_after_deny_are_named_with_what_holds() {
+        let config = |all: &str| {
+            let text = format!(
+                "{{tools:{{exec:{{security:'{all}'}}}}, agents:{{entries:{{
+                    a:{{tools:{{exec:{{security:'full'}}}}}},
+                    b:{{tools:{{exec:{{ask:'always'}}}}}},
+                    c:{{tools:{{exec:{{host:'node'}}}}}}}}}}}}"
+            );
+            by_own_words(&Config::parse(&text).unwrap())
+        };
+        let a = "agent a: security=full by its own words in openclaw.json, before those for all agents; what is \
+                 requested for it is security=full ask=off";
+        let b = |security| {
+            format!(
+                "agent b: ask=always by its own words in openclaw.json, before those for all agents; what is requested \
+                 for it is security={security} ask=always"
+            )
+        };
+        let still = format!("{a}: ITS COMMANDS STILL RUN on every node that allows them");
+        assert_eq!(config("deny"), [still, b("deny")]);
+        assert_eq!(config("allowlist"), [a.to_owned(), b("allowlist")]);
+    }
+
+    #[test]
+    fn the_place_is_said() {
+        let found = found(Requested { security: Security::Full, ask: Ask::Off }, r#"{"version":1}"#);
+        assert_eq!(found.json(&[])["requested"]["host"], "gateway");
+        assert!(found.place().starts_with("host=gateway for calls that name neither host nor node"));
     }
 
     #[test]
@@ -256,7 +291,12 @@ mod tests {
         let wide = Requested { security: Security::Full, ask: Ask::Off };
         let text =
             r#"{"version":1,"agents":{"a":{"security":"full"},"b":{"allowlist":["git"]},"c":{"ask":"off"}}}"#;
-        let [warning] = found(wide, text).warnings.try_into().unwrap();
-        assert!(warning.ends_with(": a, c"), "{warning}");
+        let want = ["agent a: security=full", "agent c: ask=off"].map(|start| {
+            format!(
+                "{start} by its own words in exec-approvals.json, before the defaults; what this machine allows is \
+                 security=full ask=off askFallback=deny"
+            )
+        });
+        assert_eq!(found(wide, text).warnings, want);
     }
 }

@@ -2,7 +2,8 @@ use proptest::{prelude::*, sample::select};
 
 use super::*;
 use crate::{
-    HostPolicy, Requested, allowlist::Allowlist, fake::Machine, safe_bins::SafeBins, skills::Skills,
+    HostPolicy, Requested, allowlist::Allowlist, fake::Machine, inline_eval::Input, safe_bins::SafeBins,
+    skills::Skills,
 };
 
 struct Setup {
@@ -36,7 +37,12 @@ fn listed(allow: &[&str]) -> Setup {
 
 impl Setup {
     fn judge(&self, text: &str) -> Judgement {
-        let rules = Rules { allowlist: &self.allowlist, safe_bins: &self.safe_bins, skills: &self.skills };
+        let rules = Rules {
+            allowlist: &self.allowlist,
+            safe_bins: &self.safe_bins,
+            skills: &self.skills,
+            input: Input::Other,
+        };
         let terms = Terms { policy: &self.policy, strict_inline_eval: self.strict };
         judge(Invocation::Shell(text), self.machine.lookup(), rules, terms)
     }

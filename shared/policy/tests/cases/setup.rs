@@ -7,6 +7,7 @@ use policy::{
     Terms,
     allowlist::{Allowlist, cwd_argv_hash, node_command_marker},
     analyse::Rules,
+    inline_eval::Input,
     judge,
     plan::Invocation,
     resolve::Lookup,
@@ -34,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) strict: bool,
     /// The command is a JSON array of words that no shell sees.
     pub(crate) argv: bool,
+    /// Where the first command's input comes from.
+    input: Input,
 }
 
 impl Setup {
@@ -57,6 +60,7 @@ impl Setup {
             },
             strict: false,
             argv: false,
+            input: Input::Other,
         };
         for word in column.split(' ').filter(|word| !word.is_empty() && *word != "-") {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -78,6 +82,7 @@ impl Setup {
             "asked-ask" => self.requested.ask = parse(value)?,
             "strict" => self.strict = true,
             "argv" => self.argv = true,
+            "stdin" => self.input = Input::Pipe,
             "cwd" => self.cwd = value.into(),
             "path" => self.path = value.to_owned(),
             "plant" => self.machine.plant(value),
@@ -120,7 +125,12 @@ impl Setup {
         judge(
             command.invocation(),
             lookup(&self.path),
-            Rules { allowlist: &allowlist, safe_bins: &safe_bins, skills: &skills },
+            Rules {
+                allowlist: &allowlist,
+                safe_bins: &safe_bins,
+                skills: &skills,
+                input: self.input,
+            },
             Terms { policy: &policy, strict_inline_eval: self.strict },
         )
     }
