@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use config::{ApprovalsFile, Loaded, RuleUsage};
+use config::{ApprovalsError, ApprovalsFile, Loaded, RuleUsage};
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
 use proto::v1 as pb;
@@ -66,7 +66,7 @@ impl Approvals {
     /// # Errors
     /// See [`Approvals::load`].
     pub fn show(&self) -> Result<pb::ApprovalsDocument, Fault> {
-        Ok(self.shown(&*self.load()?))
+        Ok(self.shown(&*self.file.load().map_err(ApprovalsError::with_hash)?))
     }
 
     /// The answer to `system.execApprovals.set`. Waits for the disk and for others who change the document.

@@ -126,7 +126,8 @@ pub(super) async fn run(common: &Common, command: ApprovalsCommand) -> Result<u8
             let done = place.edit(|document| document.add_entry(&agent, entry.clone())).await?;
             let what = if done.written { "added to" } else { "already there, nothing written:" };
             say_done(common, &rule, what, &place, &done);
-            if !done.written && !(examples.matches.is_empty() && examples.no_matches.is_empty()) {
+            let has_examples = !(examples.matches.is_empty() && examples.no_matches.is_empty());
+            if has_examples && !done.written {
                 warn(
                     "the examples were not stored: the rule that is there keeps its own; to give it others, remove it first",
                 );

@@ -135,9 +135,8 @@ fn unusable(error: ApprovalsError) -> Fault {
         ApprovalsError::Malformed(malformed) => malformed.hash.clone(),
         _ => None,
     };
-    let mut fault = Fault::from(error);
+    let mut fault = error.with_hash();
     if let Some(hash) = hash {
-        fault.message.push_str(&format!("; its hash is {hash}"));
         let hint = fault.hint.get_or_insert_default();
         hint.push_str(&format!(", or replace it: gateway approvals set FILE --base-hash {hash}"));
     }

@@ -153,6 +153,21 @@ impl ApprovalsError {
         }
     }
 
+    /// The fault for who may replace the document: it names the hash of a malformed one.
+    #[must_use]
+    pub fn with_hash(self) -> Fault {
+        let hash = match &self {
+            Self::Malformed(malformed) => malformed.hash.clone(),
+            _ => None,
+        };
+        let mut fault = Fault::from(self);
+        if let Some(hash) = hash {
+            fault.message.push_str("; its hash is ");
+            fault.message.push_str(&hash);
+        }
+        fault
+    }
+
     /// The stable code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
