@@ -8,24 +8,23 @@ mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text;
 
-use scan::Scan;
+use scan::{STDIN, Scan, is_stdin};
 use table::{Entry, entry_of};
+use text::{Place, Texts, in_held, in_text};
 
-use crate::{
-    command::{
-        Form, ShellUse, Subject,
-        kind::{Kind, Runner, kind_of},
-        name::fold,
-        read_command,
-    },
-    shell,
+use crate::command::{
+    Form, ShellUse, Subject,
+    kind::{Kind, Runner, kind_of},
+    name::fold,
+    read_command,
 };
 
 /// Most interpreters that a command may name where any word may be one; more are taken for code. It bounds the time.
 const MAX_NAMED: usize = 8;
 
-/// Texts of shells inside each other that are read; the words of deeper ones may mean anything.
+/// Texts of shells inside each other that are read; a deeper one is taken for code.
 const MAX_PAYLOADS: usize = 2;
 
 /// An interpreter that is given code.
@@ -66,22 +65,18 @@ fn find(argv: &[String], input: Input, depth: usize) -> Option<InlineEval> {
     let rest = argv.get(started.program..)?;
     match started.subject {
         Subject::Program => of_program(rest, input),
-        Subject::Shell(ShellUse::Bare | ShellUse::Script { .. }) => None,
+        Subject::Shell(ShellUse::Bare) => None,
+        Subject::Shell(ShellUse::Script { at }) => is_stdin(argv.get(at)?).then(|| InlineEval {
+            program: rest.first().map(|word| fold(word).into_owned()).unwrap_or_default(),
+            form: STDIN.to_owned(),
+        }),
         Subject::Shell(ShellUse::Payload { at, dialect }) => {
-            match argv.get(at).and_then(|text| shell::read(text, dialect).ok()) {
-                Some(script) if depth < MAX_PAYLOADS => script
-                    .commands
-                    .iter()
-                    .find_map(|command| {
-                        let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
-                        find(&words, if command.join.is_pipe() { Input::Pipe } else { input }, depth + 1)
-                    })
-                    // Words after the text may be its `"$@"`.
-                    .or_else(|| anywhere(argv.get(at + 1..)?, input)),
-                _ => anywhere(argv.get(at..)?, input),
-            }
+            let program = &*fold(rest.first()?);
+            in_text(argv.get(at..)?, Place { program, dialect, input, depth })
         }
-        Subject::Held(_) => of_program(rest, input).or_else(|| anywhere(rest.get(1..)?, input)),
+        Subject::Held(_) => of_program(rest, input)
+            .or_else(|| in_held(rest, input, depth))
+            .or_else(|| anywhere(rest.first()?, rest.get(1..)?, input)),
     }
 }
 
@@ -89,11 +84,11 @@ fn find(argv: &[String], input: Input, depth: usize) -> Option<InlineEval> {
 fn of_program(argv: &[String], input: Input) -> Option<InlineEval> {
     let (word, args) = argv.split_first()?;
     match entry_of(word)? {
-        (_, Entry::Carrier) => anywhere(args, input),
+        (_, Entry::Carrier) => anywhere(word, args, input),
         (name, Entry::Interpreter(rule)) => {
             let mut scan = Scan::new(name, rule);
             let found = args.iter().find_map(|word| scan.exactly(word)).or_else(|| scan.end(input));
-            found.or_else(|| starts_package(word, args).then(|| anywhere(args, input)).flatten())
+            found.or_else(|| starts_package(word, args).then(|| anywhere(word, args, input)).flatten())
         }
     }
 }
@@ -109,13 +104,16 @@ fn starts_package(word: &str, args: &[String]) -> bool {
     }
 }
 
-/// Takes every word for a program that may be started with the words after it, and text for words.
-fn anywhere(words: &[String], input: Input) -> Option<InlineEval> {
+/// Takes every word for a program that may be started with the words after it, and text for words. `program` is what
+/// they are given to.
+fn anywhere(program: &str, words: &[String], input: Input) -> Option<InlineEval> {
     let mut scans: Vec<Scan> = Vec::new();
+    let mut texts = Texts::new(program);
     for word in words {
         let found = visit(&mut scans, word)
             .or_else(|| attached(word).find_map(|name| note(&mut scans, name)))
-            .or_else(|| is_text(word).then(|| text_words(word).find_map(|word| visit(&mut scans, &word)))?);
+            .or_else(|| is_text(word).then(|| text_words(word).find_map(|word| visit(&mut scans, &word)))?)
+            .or_else(|| texts.word(word));
         if found.is_some() {
             return found;
         }
@@ -149,7 +147,8 @@ fn is_text(word: &str) -> bool {
 
 /// What may be the first word of the text in an option such as `-Stext`, `-vStext` or `-ctext`.
 fn attached(word: &str) -> impl Iterator<Item = &str> {
-    let first = word.split_ascii_whitespace().next().unwrap_or_default();
+    let text = word.split_once("\\_").map_or(word, |(first, _)| first);
+    let first = text.split_ascii_whitespace().next().unwrap_or_default();
     let letters = first.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
     (1..=4).filter_map(move |at| letters.get(at..)).filter(|text| !text.is_empty())
 }
@@ -157,7 +156,8 @@ fn attached(word: &str) -> impl Iterator<Item = &str> {
 /// The words of a text that some shell, or `env -S`, splits; without quotes, and more than there are.
 fn text_words(text: &str) -> impl Iterator<Item = String> {
     let breaks = |c: char| c.is_whitespace() || ";&|()<>{}$`=,".contains(c);
-    text.split(breaks).map(|word| word.replace(['\'', '"', '\\'], "")).filter(|word| !word.is_empty())
+    // `\_` parts words for `env -S`.
+    text.split("\\_").flat_map(move |text| text.split(breaks)).map(|word| word.replace(['\'', '"', '\\'], "")).filter(|word| !word.is_empty())
 }
 
 fn is_assignment(word: &str) -> bool {

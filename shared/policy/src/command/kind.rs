@@ -92,13 +92,15 @@ pub(crate) fn kind_of(name: &str) -> Option<Kind> {
         "command" => Kind::Builtin(BuiltinWrapper::Command),
         "exec" => Kind::Builtin(BuiltinWrapper::Exec),
 
-        "bwrap" | "catchsegv" | "chroot" | "chrt" | "cpulimit" | "doas" | "eatmydata" | "firejail"
-        | "gosu" | "ionice" | "linux32" | "linux64" | "nsenter" | "numactl" | "pkexec" | "proot"
-        | "proxychains" | "proxychains4" | "runuser" | "setarch" | "setpriv" | "setsid" | "su" | "sudo"
-        | "systemd-run" | "taskset" | "torify" | "torsocks" | "unbuffer" | "unshare" | "watch"
-        | "xvfb-run" => Kind::Blocked,
+        "bwrap" | "catchsegv" | "chroot" | "chrt" | "cpulimit" | "dbus-run-session" | "doas"
+        | "eatmydata" | "fakeroot" | "firejail" | "gosu" | "ionice" | "nsenter" | "numactl" | "pkexec"
+        | "proot" | "proxychains" | "proxychains4" | "run0" | "runuser" | "setarch" | "setpriv"
+        | "setsid" | "su" | "sudo" | "sudoedit" | "systemd-run" | "taskset" | "torify" | "torsocks"
+        | "unbuffer" | "unshare" | "watch" | "xvfb-run" => Kind::Blocked,
+        _ if is_architecture(name) || is_loader(name) => Kind::Blocked,
 
-        "eval" => Kind::ShellWord(Tag::Eval),
+        // Both run their words as a text.
+        "eval" | "trap" => Kind::ShellWord(Tag::Eval),
         "source" | "." => Kind::ShellWord(Tag::Source),
         "alias" => Kind::ShellWord(Tag::Alias),
 
@@ -115,6 +117,53 @@ pub(crate) fn kind_of(name: &str) -> Option<Kind> {
         _ => return name::versions(name).find_map(shell_kind).map(Kind::Shell),
     };
     Some(kind)
+}
+
+/// The other names of `setarch`, which starts its arguments.
+fn is_architecture(name: &str) -> bool {
+    matches!(
+        name,
+        "aarch64"
+            | "alpha"
+            | "arm"
+            | "athlon"
+            | "i386"
+            | "i486"
+            | "i586"
+            | "i686"
+            | "ia64"
+            | "linux32"
+            | "linux64"
+            | "loongarch"
+            | "mips"
+            | "mips32"
+            | "mips64"
+            | "parisc"
+            | "parisc32"
+            | "parisc64"
+            | "ppc"
+            | "ppc32"
+            | "ppc64"
+            | "ppc64le"
+            | "ppcle"
+            | "riscv32"
+            | "riscv64"
+            | "s390"
+            | "s390x"
+            | "sparc"
+            | "sparc32"
+            | "sparc32bash"
+            | "sparc64"
+            | "uname26"
+            | "x86_64"
+    ) || name.starts_with("armv")
+        || name.starts_with("alphaev")
+}
+
+/// The dynamic loader, which starts the program that it is given: `ld-linux-x86-64.so.2`, `ld-2.31.so`, `ld64.so.1`.
+fn is_loader(name: &str) -> bool {
+    ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|start| name.starts_with(start))
+        || name.starts_with("ld-") && name.contains(".so")
 }
 
 /// Shells go by versioned names too: `bash5`, `ksh93`.

@@ -171,7 +171,9 @@ fn blocked_syntax_and_blocked_wrappers() {
 fn every_listed_name_is_blocked() {
     let names = "sudo doas setsid ionice chrt taskset chroot su runuser pkexec systemd-run unshare nsenter firejail \
                  bwrap proot gosu watch unbuffer xvfb-run setarch linux32 linux64 setpriv numactl cpulimit catchsegv \
-                 eatmydata proxychains proxychains4 torify torsocks";
+                 eatmydata proxychains proxychains4 torify torsocks run0 sudoedit fakeroot dbus-run-session i386 i486 \
+                 i586 i686 x86_64 uname26 ppc ppc64 ppc64le s390x aarch64 armv7l sparc32bash ld.so ld.so.1 ld64.so.2 \
+                 ld-linux.so.2 ld-linux-x86-64.so.2 ld-musl-x86_64.so.1 ld-2.31.so";
     for name in names.split_whitespace() {
         for spelled in [name.to_owned(), name.to_uppercase(), format!("./{name}.exe")] {
             assert_eq!(read(&format!("nice {spelled} git"), Form::Argv), started(&[(0, false)], 1, CARRIER));
@@ -227,6 +229,7 @@ fn builtins_of_the_shell() {
         ("/usr/bin/command ls", &[], 0, UNTRUSTED),
         // Row 20.
         ("eval ls", &[], 0, held(Tag::Eval)),
+        ("trap ls EXIT", &[], 0, held(Tag::Eval)),
         (". ./setup", &[], 0, held(Tag::Source)),
         ("source setup", &[], 0, held(Tag::Source)),
         ("alias git=evil", &[], 0, held(Tag::Alias)),
@@ -241,6 +244,7 @@ fn builtins_of_the_shell() {
             ("exec sudo ls", &[0], 1, CARRIER),
             ("command", &[], 0, PROGRAM),
             ("eval ls", &[], 0, PROGRAM),
+            ("trap ls EXIT", &[], 0, PROGRAM),
         ],
         Form::Argv,
     );

@@ -129,10 +129,13 @@ fn is_blocked(name: &str) -> bool {
     name == "PATH"
         || table::contains(table::BLOCKED_EVERYWHERE, name)
         || table::contains(table::BLOCKED_AS_OVERRIDE, name)
+        || table::contains(table::ALSO_BLOCKED_AS_OVERRIDE, name)
         || table::contains(table::OWN_NAMES, name)
         || name.starts_with(table::OWN_PREFIX)
         || table::has_prefix(table::BLOCKED_PREFIXES, name)
         || table::has_prefix(table::OVERRIDE_PREFIXES, name)
+        || table::has_prefix(table::ALSO_BLOCKED_PREFIXES, name)
+        || table::has_suffix(table::ALSO_BLOCKED_SUFFIXES, name)
         || table::is_cargo_target_program(name)
 }
 

@@ -314,6 +314,52 @@ pub(super) const BLOCKED_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "LD_"];
 /// Prefixes refused from a caller but inherited (§6.2, §6.3).
 pub(super) const OVERRIDE_PREFIXES: &[&str] = &["CARGO_REGISTRIES_", "GIT_CONFIG_", "NPM_CONFIG_", "TF_VAR_"];
 
+/// Further names that are refused from a caller and inherited as they are; the specification does not have them. Each
+/// makes a common program start something, load code, write a file or read its arguments in another way.
+pub(super) const ALSO_BLOCKED_AS_OVERRIDE: &[&str] = &[
+    "ANSIBLE_SSH_EXECUTABLE",
+    "BUN_OPTIONS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CCACHE_PREFIX",
+    "CDPATH",
+    "COMPILER_PATH",
+    "DOCKER_CONFIG",
+    "ERL_LIBS",
+    "GCC_EXEC_PREFIX",
+    "GNUMAKEFLAGS",
+    "GOAUTH",
+    "GOCACHEPROG",
+    "GOROOT",
+    "GOTOOLCHAIN",
+    "GREP_OPTIONS",
+    "KUBECTL_EXTERNAL_DIFF",
+    "MAKEFILES",
+    "OPENSSL_MODULES",
+    "PERLLIB",
+    "PKG_CONFIG",
+    "PKG_CONFIG_PATH",
+    "PSQLRC",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTHONINSPECT",
+    "PYTHONWARNINGS",
+    "RIPGREP_CONFIG_PATH",
+    "RSYNC_CONNECT_PROG",
+    "RSYNC_RSH",
+    "SYSTEMD_LESS",
+    "TAR_OPTIONS",
+    "UNZIP",
+    "ZIPOPT",
+    "_POSIX2_VERSION",
+];
+
+/// Prefixes of such names: traces and redirections of `git` are files that it writes, the others name code.
+pub(super) const ALSO_BLOCKED_PREFIXES: &[&str] =
+    &["GIT_REDIRECT_", "GIT_TRACE", "LESSKEY", "LUA_CPATH_", "LUA_PATH_", "TS_NODE_"];
+
+/// Ends of such names: the program that shows or edits a text for another one (`SYSTEMD_PAGER`, `KUBE_EDITOR`).
+pub(super) const ALSO_BLOCKED_SUFFIXES: &[&str] = &["_EDITOR", "_PAGER"];
+
 /// Names that this product sets itself; a caller that sets them could pass for it.
 pub(super) const OWN_NAMES: &[&str] = &["OPENCLAW_CLI", "OPENCLAW_PREPEND_PATH", "OPENCLAW_SHELL"];
 
@@ -364,6 +410,11 @@ pub(super) fn has_prefix(prefixes: &[&str], name: &str) -> bool {
     prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Whether `name` (upper case) ends with one of `suffixes`.
+pub(super) fn has_suffix(suffixes: &[&str], name: &str) -> bool {
+    suffixes.iter().any(|suffix| name.ends_with(suffix))
+}
+
 /// `CARGO_TARGET_<x>_LINKER` and `_RUNNER` name programs to run (§6.2).
 pub(super) fn is_cargo_target_program(name: &str) -> bool {
     name.strip_prefix("CARGO_TARGET_")
@@ -385,9 +436,14 @@ mod tests {
 
     #[test]
     fn lists_are_sorted_upper_case_and_disjoint() {
-        for list in
-            [BLOCKED_EVERYWHERE, BLOCKED_AS_OVERRIDE, KEPT_WHEN_INHERITED, OWN_NAMES, KEPT_BY_SHELL_WRAPPER]
-        {
+        for list in [
+            BLOCKED_EVERYWHERE,
+            BLOCKED_AS_OVERRIDE,
+            ALSO_BLOCKED_AS_OVERRIDE,
+            KEPT_WHEN_INHERITED,
+            OWN_NAMES,
+            KEPT_BY_SHELL_WRAPPER,
+        ] {
             assert!(list.windows(2).all(|pair| pair[0] < pair[1]), "unsorted or repeated near {}", list[0]);
             assert!(
                 list.iter().all(|name| name.to_ascii_uppercase() == **name),
@@ -396,6 +452,11 @@ mod tests {
             );
         }
         assert!(BLOCKED_EVERYWHERE.iter().all(|name| !contains(BLOCKED_AS_OVERRIDE, name)));
+        assert!(
+            ALSO_BLOCKED_AS_OVERRIDE
+                .iter()
+                .all(|name| { !contains(BLOCKED_EVERYWHERE, name) && !contains(BLOCKED_AS_OVERRIDE, name) })
+        );
         assert!(KEPT_WHEN_INHERITED.iter().all(|name| contains(BLOCKED_AS_OVERRIDE, name)));
     }
 

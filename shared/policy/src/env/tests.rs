@@ -77,6 +77,32 @@ fn blocked_shapes() {
 }
 
 #[test]
+fn further_names_are_refused_from_callers_and_inherited() {
+    let shaped = [
+        "GIT_TRACE",
+        "GIT_TRACE2_EVENT",
+        "GIT_REDIRECT_STDOUT",
+        "LUA_PATH_5_4",
+        "LUA_CPATH_5_4",
+        "TS_NODE_PROJECT",
+        "LESSKEY",
+        "LESSKEYIN",
+        "LESSKEY_CONTENT",
+        "SYSTEMD_PAGER",
+        "GH_PAGER",
+        "KUBE_EDITOR",
+    ];
+    for name in ALSO_BLOCKED_AS_OVERRIDE.iter().chain(&shaped) {
+        for value in ["", "cat", "x"] {
+            let want = EnvRejection { blocked: strings(&[name]), ..EnvRejection::default() };
+            assert_eq!(rejected(&[(name, value)]), want, "{name}");
+        }
+        assert_eq!(inherit(&[(name, "x")], &PassList::none()), pairs(&[(name, "x")]), "{name}");
+    }
+    assert_eq!(check_overrides([("GIT_PAGER", "cat")]), Ok(pairs(&[("GIT_PAGER", "")])));
+}
+
+#[test]
 fn accepted_as_given() {
     let table = [
         ("OPENAI_API_KEY", "x"),
@@ -345,8 +371,14 @@ fn disguised(names: Vec<String>) -> impl Strategy<Value = (String, String)> {
 }
 
 fn blocked_names() -> Vec<String> {
-    let listed = BLOCKED_EVERYWHERE.iter().chain(BLOCKED_AS_OVERRIDE).chain(OWN_NAMES).chain(&["PATH"]);
-    let prefixed = BLOCKED_PREFIXES.iter().chain(OVERRIDE_PREFIXES).chain(&[OWN_PREFIX]);
+    let listed = BLOCKED_EVERYWHERE
+        .iter()
+        .chain(BLOCKED_AS_OVERRIDE)
+        .chain(ALSO_BLOCKED_AS_OVERRIDE)
+        .chain(OWN_NAMES)
+        .chain(&["PATH"]);
+    let prefixed =
+        BLOCKED_PREFIXES.iter().chain(OVERRIDE_PREFIXES).chain(ALSO_BLOCKED_PREFIXES).chain(&[OWN_PREFIX]);
     listed
         .filter(|name| !matches!(**name, "PAGER" | "GIT_PAGER"))
         .map(|&name| name.to_owned())

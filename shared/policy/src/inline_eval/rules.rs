@@ -25,6 +25,14 @@ pub(super) struct Rule {
     pub(super) file: &'static str,
     /// Other letters with a value.
     pub(super) value: &'static str,
+    /// Letters whose value is a long option.
+    pub(super) as_long: &'static str,
+    /// Letters whose value is a setting.
+    pub(super) setting: &'static str,
+    /// Long options whose value is a setting.
+    pub(super) long_setting: &'static [&'static str],
+    /// Settings that load code.
+    pub(super) settings: &'static [&'static str],
     /// Whether letters can stand together behind one dash.
     pub(super) clusters: bool,
     /// Names behind one dash that are no letters.
@@ -46,12 +54,18 @@ pub(super) struct Rule {
     pub(super) first_letters: bool,
     /// Options count after `--` too.
     pub(super) after_end: bool,
+    /// Options are written as on Windows too.
+    pub(super) windows: bool,
 }
 
 const NOTHING: Rule = Rule {
     code: "",
     file: "",
     value: "",
+    as_long: "",
+    setting: "",
+    long_setting: &[],
+    settings: &[],
     clusters: true,
     no_cluster: &[],
     long: &[],
@@ -63,6 +77,7 @@ const NOTHING: Rule = Rule {
     assigns: false,
     first_letters: false,
     after_end: false,
+    windows: false,
 };
 
 pub(super) static PYTHON: Rule = Rule {
@@ -94,17 +109,21 @@ pub(super) static DENO: Rule = Rule {
     operand: Operand::Script,
     ..NOTHING
 };
-pub(super) static RUBY: Rule = Rule { code: "er", value: "CEFIKTX", operand: Operand::Script, ..NOTHING };
+// The values of `-K` and `-T` are attached and end by themselves.
+pub(super) static RUBY: Rule = Rule { code: "er", value: "CEFIX", operand: Operand::Script, ..NOTHING };
 pub(super) static IRB: Rule = Rule { code: "er", value: "IEU", operand: Operand::Session, ..NOTHING };
 // A module's name may be followed by any code.
 pub(super) static PERL: Rule = Rule { code: "eEmM", value: "I", operand: Operand::Script, ..NOTHING };
 pub(super) static PHP: Rule = Rule {
     code: "BEFRr",
     file: "f",
-    value: "Scdtz",
+    value: "Sctz",
+    setting: "d",
+    long_setting: &["define"],
+    settings: &["auto_append_file", "auto_prepend_file", "opcache.preload"],
     long: &["run", "process-begin", "process-code", "process-end", "process-file"],
     long_file: &["file"],
-    long_value: &["define", "docroot", "php-ini", "server", "zend-extension"],
+    long_value: &["docroot", "php-ini", "server", "zend-extension"],
     operand: Operand::Script,
     ..NOTHING
 };
@@ -197,7 +216,8 @@ pub(super) static SWIFT: Rule = Rule { code: "e", clusters: false, operand: Oper
 pub(super) static AWK: Rule = Rule {
     code: "e",
     file: "Ef",
-    value: "FWilv",
+    value: "Filv",
+    as_long: "W",
     long: &["so|urce"],
     long_file: &["exe|c", "fi|le"],
     long_value: &["assign", "field-separator", "include", "load"],
@@ -246,11 +266,11 @@ pub(super) static TAR: Rule = Rule {
     code: "FI",
     value: "CKLNTVXbfg",
     long: &[
-        "checkpoint-a|ction",
-        "info-s|cript",
-        "new-v|olume-script",
-        "rsh-c|ommand",
-        "rmt-c|ommand",
+        "checkpoint-|action",
+        "inf|o-script",
+        "new-|volume-script",
+        "rs|h-command",
+        "rm|t-command",
         "to-c|ommand",
         "us|e-compress-program",
     ],
@@ -260,3 +280,42 @@ pub(super) static TAR: Rule = Rule {
 pub(super) static RIPGREP: Rule = Rule { clusters: false, long: &["hostname-bin", "pre"], ..NOTHING };
 /// Their text is run by a shell.
 pub(super) static RUNNER: Rule = Rule { code: "c", long: &["call", "shell-mode"], ..NOTHING };
+pub(super) static PDB: Rule = Rule { code: "cm", long: &["c|ommand"], operand: Operand::Session, ..NOTHING };
+pub(super) static JRUNSCRIPT: Rule = Rule {
+    code: "e",
+    file: "f",
+    value: "l",
+    clusters: false,
+    no_cluster: &["encoding"],
+    long_value: &["classpath", "cp", "encoding"],
+    operand: Operand::Script,
+    ..NOTHING
+};
+pub(super) static KOTLIN: Rule =
+    Rule { code: "e", clusters: false, long: &["script"], operand: Operand::Session, ..NOTHING };
+pub(super) static CRYSTAL: Rule =
+    Rule { verbs: &["e", "ev", "eva", "eval"], operand: Operand::Script, ..NOTHING };
+pub(super) static PROVE: Rule =
+    Rule { code: "MPe", value: "Ij", long: &["e|xec", "f|ormatter", "ha|rness"], ..NOTHING };
+/// Shells whose text is never read.
+pub(super) static OTHER_SHELL: Rule = Rule {
+    code: "Cc",
+    value: "o",
+    long: &["c|ommands", "init-|command"],
+    operand: Operand::Script,
+    ..NOTHING
+};
+pub(super) static NU: Rule =
+    Rule { code: "ce", long: &["c|ommands", "e|xecute"], operand: Operand::Script, ..NOTHING };
+pub(super) static CMD: Rule = Rule { code: "ckr", windows: true, ..NOTHING };
+pub(super) static PWSH: Rule = Rule {
+    clusters: false,
+    long: &["c|ommand", "command|withargs", "cwa", "e|ncodedcommand", "ec"],
+    long_file: &["f|ile"],
+    long_value: &["ep", "ex", "exec", "executionpolicy", "wd", "workingdirectory"],
+    operand: Operand::Script,
+    windows: true,
+    ..NOTHING
+};
+// The older one takes an operand for a command.
+pub(super) static POWERSHELL: Rule = Rule { operand: Operand::Program, ..PWSH };

@@ -1,11 +1,13 @@
 //! One interpreter's arguments, word by word.
 
+use std::borrow::Cow;
+
 use super::{
     InlineEval, Input,
     rules::{Operand, Rule},
 };
 
-const STDIN: &str = "standard input";
+pub(super) const STDIN: &str = "standard input";
 const PROGRAM: &str = "program text";
 const COMMAND: &str = "command";
 
@@ -27,6 +29,10 @@ pub(super) struct Scan {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueOf {
     File,
+    /// A long option without its dashes, as that of `-W` of `gawk`.
+    Long,
+    /// A setting, `name=value`.
+    Setting,
     Other,
 }
 
@@ -42,16 +48,31 @@ impl Scan {
     /// The next word, where the words are its arguments for sure.
     pub(super) fn exactly(&mut self, word: &str) -> Option<InlineEval> {
         match self.value.take() {
-            Some(ValueOf::File) if is_stdin(word) => self.found(STDIN),
-            Some(_) => None,
+            Some(value) => self.value_of(value, word),
             None => self.word(word),
         }
     }
 
-    /// The next word, where words may be missing or belong to something else: values are not skipped.
+    /// The next word, where words may be missing or belong to something else: it may also be no value.
     pub(super) fn loosely(&mut self, word: &str) -> Option<InlineEval> {
-        self.value = None;
-        self.word(word)
+        let value = self.value.take();
+        value.and_then(|value| self.value_of(value, word)).or_else(|| self.word(word))
+    }
+
+    fn value_of(&mut self, value: ValueOf, word: &str) -> Option<InlineEval> {
+        match value {
+            ValueOf::File if is_stdin(word) => self.found(STDIN),
+            ValueOf::Long => self.option(2, word),
+            ValueOf::Setting => self.setting(word),
+            ValueOf::File | ValueOf::Other => None,
+        }
+    }
+
+    /// Settings in a value, one on each line.
+    fn setting(&self, value: &str) -> Option<InlineEval> {
+        let names = value.lines().map(|line| line.split('=').next().unwrap_or_default().trim());
+        let name = names.into_iter().find(|name| self.rule.settings.contains(name))?;
+        self.found(&format!("{name}="))
     }
 
     /// After the last word.
@@ -65,6 +86,7 @@ impl Scan {
     }
 
     fn word(&mut self, word: &str) -> Option<InlineEval> {
+        let word = &*if self.rule.windows { windows_word(word) } else { Cow::Borrowed(word) };
         let fresh = std::mem::replace(&mut self.fresh, false);
         if fresh
             && self.rule.first_letters
@@ -105,6 +127,9 @@ impl Scan {
         if rule.long_file.iter().any(|long| is_option(long, key)) {
             return self.file(value);
         }
+        if rule.long_setting.contains(&key) {
+            return self.setting_in(value);
+        }
         if value.is_none() && rule.long_value.contains(&key) {
             self.value = Some(ValueOf::Other);
         }
@@ -122,6 +147,16 @@ impl Scan {
             if rule.file.contains(letter) {
                 return self.file(rest);
             }
+            if rule.as_long.contains(letter) {
+                if let Some(rest) = rest {
+                    return self.option(2, rest);
+                }
+                self.value = Some(ValueOf::Long);
+                return None;
+            }
+            if rule.setting.contains(letter) {
+                return self.setting_in(rest);
+            }
             if rule.value.contains(letter) {
                 self.value = rest.is_none().then_some(ValueOf::Other);
                 return None;
@@ -131,6 +166,13 @@ impl Scan {
             }
         }
         None
+    }
+
+    fn setting_in(&mut self, value: Option<&str>) -> Option<InlineEval> {
+        if value.is_none() {
+            self.value = Some(ValueOf::Setting);
+        }
+        self.setting(value?)
     }
 
     fn file(&mut self, value: Option<&str>) -> Option<InlineEval> {
@@ -186,8 +228,28 @@ fn is_option(long: &str, key: &str) -> bool {
     key.strip_prefix(least).is_some_and(|more| rest.starts_with(more))
 }
 
-fn is_stdin(word: &str) -> bool {
-    matches!(word, "-" | "/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0")
+/// Whether a word names standard input, by whatever way to the file.
+pub(super) fn is_stdin(word: &str) -> bool {
+    if word == "-" {
+        return true;
+    }
+    let mut parts = Vec::new();
+    for part in word.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    matches!(parts.as_slice(), [.., "dev", "stdin"] | [.., "dev", "fd", "0"])
+        || matches!(parts.as_slice(), [.., "proc", _, "fd", "0"] | [.., "proc", _, "task", _, "fd", "0"])
+}
+
+/// Letter case does not matter there, and options may begin with a slash or with a dash of another kind.
+fn windows_word(word: &str) -> Cow<'_, str> {
+    let other_dash = ['/', '\u{2013}', '\u{2014}', '\u{2015}'];
+    let plain = word.strip_prefix(other_dash).map_or(Cow::Borrowed(word), |rest| format!("-{rest}").into());
+    plain.to_lowercase().into()
 }
 
 fn is_line_number(word: &str) -> bool {

@@ -232,7 +232,7 @@ fn behind_wrappers_and_carriers() {
             ("bash -c 'bash -c \"sh -c \\\"perl -e 1\\\"\"'", "perl", "-e"),
             ("bash -c 'echo 1 | python3'", "python3", "standard input"),
             ("bash -lc 'python3 -c 1'", "python3", "-c"),
-            ("fish -c 'cd /; pyth\"on3\" -c 1'", "python3", "-c"),
+            ("fish -c 'cd /; pyth\"on3\" -c 1'", "fish", "-c"),
             ("/bin/sh -c 'python3${IFS}-c${IFS}1'", "python3", "-c"),
             ("eval 'python3 -c x'", "python3", "-c"),
             ("busybox awk '{print}'", "awk", "program text"),
@@ -281,6 +281,182 @@ fn programs_from_a_pipe() {
 }
 
 #[test]
+fn texts_that_cannot_be_read() {
+    let unreadable = "unreadable text";
+    check(
+        &[
+            ("bash -c 'x=pyth;y=on3;$x$y -c 1'", "bash", unreadable),
+            ("bash -lc 'x=pyth;y=on3;$x$y -c 1'", "bash", unreadable),
+            ("/bin/sh -c '$x -c 1'", "sh", unreadable),
+            ("bash -ec -- '$x -c 1'", "bash", unreadable),
+            ("nice bash -c '$x -c 1'", "bash", unreadable),
+            ("sudo bash -c '$x -c 1'", "bash", unreadable),
+            ("sudo -u root su -l -c '$x -c 1' me", "su", unreadable),
+            ("su '-c$x -c 1'", "su", unreadable),
+            ("su '--command=$x -c 1'", "su", unreadable),
+            ("flock /tmp/env -c '$x -c 1'", "env", unreadable),
+            ("watch '$x -c 1'", "watch", unreadable),
+            ("parallel '${x} -c 1' ::: a", "parallel", unreadable),
+            ("env -S '${x} -c 1'", "env", unreadable),
+            ("env '-vS${x} -c 1'", "env", unreadable),
+            ("env '--split=${x} -c 1'", "env", unreadable),
+            ("eval '$x -c 1'", "eval", unreadable),
+            ("eval x=pyth 'y=on3;' '$x$y' -c 1", "eval", unreadable),
+            ("trap '$x -c 1' EXIT", "trap", unreadable),
+            ("trap 'python3 -c 1' EXIT", "python3", "-c"),
+            ("eval 'echo 1 | python3'", "python3", "standard input"),
+            ("bash -c 'eval \"\\$x -c 1\"'", "eval", unreadable),
+            ("bash -c 'sh -c \"bash -c ls\"'", "bash", unreadable),
+            ("fish -c ls", "fish", "-c"),
+            ("fish -C ls", "fish", "-C"),
+            ("tcsh -fc ls", "tcsh", "-c"),
+            ("nu --commands ls", "nu", "--commands"),
+            ("cmd /d/s/c ls", "cmd", "-c"),
+            ("pwsh -Command ls", "pwsh", "-command"),
+            ("pwsh -NoProfile -c ls", "pwsh", "-c"),
+            ("pwsh.exe -Comm ls", "pwsh", "-command"),
+            ("pwsh -EncodedCommand bHM=", "pwsh", "-encodedcommand"),
+            ("pwsh -enc bHM=", "pwsh", "-encodedcommand"),
+            ("pwsh -e bHM=", "pwsh", "-e"),
+            ("pwsh \u{2013}c ls", "pwsh", "-c"),
+            ("pwsh /c ls", "pwsh", "-c"),
+            ("sudo pwsh -c ls", "pwsh", "-c"),
+            ("powershell -ExecutionPolicy Bypass ls", "powershell", "program text"),
+        ],
+        Input::Other,
+    );
+    check_none(
+        &[
+            "bash -ec 'git log'",
+            "sudo bash -c 'git log'",
+            "su -c 'git log' me",
+            "env -S 'git log'",
+            "eval git log",
+            "eval",
+            "trap",
+            "sudo grep -c '(a|b)' f",
+            "fish s.fish",
+            "parallel gzip {} ::: a",
+            "watch -n 1 git log",
+            "pwsh -NoProfile s.ps1",
+            "pwsh -ExecutionPolicy Bypass -File s.ps1",
+            "powershell -ep Bypass -File s.ps1 a",
+            "cmd /?",
+        ],
+        Input::Other,
+    );
+}
+
+#[test]
+fn abbreviations_and_other_spellings() {
+    check(
+        &[
+            ("env -S 'python3\\_-c\\_1'", "python3", "-c"),
+            ("env '-Spython3\\_-c\\_1'", "python3", "-c"),
+            ("env '-S\\_python3\\_-c\\_1'", "python3", "-c"),
+            ("tar --checkpoint=1 --checkpoint-=exec=x -cf a b", "tar", "--checkpoint-action"),
+            ("tar --checkpoint-act exec=x -cf a b", "tar", "--checkpoint-action"),
+            ("tar --inf=x", "tar", "--info-script"),
+            ("tar --new-=x", "tar", "--new-volume-script"),
+            ("tar --rsh=x", "tar", "--rsh-command"),
+            ("tar --rm=x", "tar", "--rmt-command"),
+            ("tar --rmt-c x", "tar", "--rmt-command"),
+            ("gawk -W source=x", "gawk", "--source"),
+            ("gawk -Wsource=x", "gawk", "--source"),
+            ("gawk -f p.awk -W so=x f", "gawk", "--source"),
+            ("ruby -Kue x", "ruby", "-e"),
+            ("ruby -T1e x", "ruby", "-e"),
+            ("perl5.36-x86_64-linux-gnu -e x", "perl", "-e"),
+            ("perl5.38.2 -e x", "perl", "-e"),
+            ("vim.basic -c x", "vim", "-c"),
+            ("vim.tiny -c x", "vim", "-c"),
+            ("vim.nox +x f", "vim", "+"),
+            ("editor -c x", "editor", "-c"),
+            ("view -c x", "view", "-c"),
+            ("rview -c x", "rview", "-c"),
+            ("rvim --cmd x", "rvim", "--cmd"),
+            ("evim -c x", "evim", "-c"),
+            ("vimdiff -c x a b", "vimdiff", "-c"),
+            ("ex -c x", "ex", "-c"),
+            ("pdb -c x s.py", "pdb", "-c"),
+            ("pdb3.11 --command=x s.py", "pdb3", "--command"),
+            ("python3-dbg -c x", "python3", "-c"),
+            ("python3.11-dbg -c x", "python3", "-c"),
+            ("gdb-multiarch -ex x", "gdb-multiarch", "-ex"),
+            ("jrunscript -e x", "jrunscript", "-e"),
+            ("jrunscript -f -", "jrunscript", "standard input"),
+            ("kotlin -e x", "kotlin", "-e"),
+            ("kotlinc -script x.kts", "kotlinc", "-script"),
+            ("crystal eval x", "crystal", "eval"),
+            ("php -d auto_prepend_file=x s.php", "php", "auto_prepend_file="),
+            ("php -dauto_append_file=x s.php", "php", "auto_append_file="),
+            ("php --define=auto_prepend_file=x s.php", "php", "auto_prepend_file="),
+            ("php -d 'a=1\nauto_prepend_file = x' s.php", "php", "auto_prepend_file="),
+            ("sudo php -d auto_prepend_file=x s.php", "php", "auto_prepend_file="),
+            ("prove -e x t", "prove", "-e"),
+            ("prove --exec=x t", "prove", "--exec"),
+            ("prove -lve x t", "prove", "-e"),
+            ("fakeroot python3 -c x", "python3", "-c"),
+            ("run0 python3 -c x", "python3", "-c"),
+            ("sudoedit python3 -c x", "python3", "-c"),
+            ("dbus-run-session -- python3 -c x", "python3", "-c"),
+            ("ld.so /usr/bin/python3 -c x", "python3", "-c"),
+            ("/lib64/ld-linux-x86-64.so.2 /usr/bin/python3 -c x", "python3", "-c"),
+            ("i386 python3 -c x", "python3", "-c"),
+            ("x86_64 -R python3 -c x", "python3", "-c"),
+            ("ppc64 python3 -c x", "python3", "-c"),
+        ],
+        Input::Other,
+    );
+    check_none(
+        &[
+            "tar --checkpoint=10 -cf a b",
+            "tar --newer=x -cf a b",
+            "gawk -W lint -f p.awk f",
+            "ruby -Ku s.rb",
+            "vim.tiny f",
+            "pdb3 s.py",
+            "jrunscript -encoding utf8 s.js",
+            "crystal run s.cr",
+            "crystal s.cr eval",
+            "php -d display_errors=auto_prepend_file s.php",
+            "prove -l t",
+            "fakeroot make all",
+            "i386 git log",
+        ],
+        Input::Other,
+    );
+}
+
+#[test]
+fn scripts_that_are_standard_input() {
+    let paths = [
+        "-",
+        "/dev/stdin",
+        "/dev//stdin",
+        "//dev/./stdin",
+        "/dev/x/../stdin",
+        "/dev/fd/0",
+        "/proc/self/fd/0",
+        "/proc/42/fd/0",
+        "/proc/self/task/7/fd/0",
+        "/proc/self/root/dev/stdin",
+    ];
+    for path in paths {
+        for program in ["python3", "node", "perl", "ruby", "lua"] {
+            check(&[(&format!("{program} {path}"), program, "standard input")], Input::Pipe);
+        }
+        if path != "-" {
+            for shell in ["bash", "bash -l", "./bash", "nice bash", "fish"] {
+                let name = if shell == "fish" { "fish" } else { "bash" };
+                check(&[(&format!("{shell} {path}"), name, "standard input")], Input::Pipe);
+            }
+        }
+    }
+    check_none(&["python3 /dev/null", "python3 stdin", "perl /dev/fd/3", "bash s.sh"], Input::Pipe);
+}
+
+#[test]
 fn huge_commands_take_linear_time() {
     let names = ["gdb", "groovy", "julia", "make", "node", "perl", "php", "vim"];
     for option in ["-z", "--zz", "-zzzzzzzz", "zz", "1.1.1.1", "a;b"] {
@@ -294,5 +470,7 @@ fn huge_commands_take_linear_time() {
         assert_eq!(find_inline_eval(&argv, Input::Other), Some(many));
     }
     let text = "a;".repeat(60_000);
-    assert_eq!(find_inline_eval(&words(&format!("fish -c {text}")), Input::Pipe), None);
+    assert_eq!(find_inline_eval(&words(&format!("sudo tool {text}")), Input::Pipe), None);
+    let unreadable = InlineEval { program: "bash".to_owned(), form: "unreadable text".to_owned() };
+    assert_eq!(find_inline_eval(&words(&format!("bash -lc {text}")), Input::Pipe), Some(unreadable));
 }

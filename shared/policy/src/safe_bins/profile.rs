@@ -11,6 +11,8 @@ pub(super) enum Takes {
     Value,
     /// A value that must be a number where it is the next argument.
     Count,
+    /// A value that must be a number, with a sign and a unit at most.
+    Size,
     /// A value that must be attached.
     Attached,
     /// It is not allowed.
@@ -50,6 +52,7 @@ impl Profile {
             (data.denied, Takes::Denied),
             (data.values, Takes::Value),
             (data.counts, Takes::Count),
+            (data.sizes, Takes::Size),
             (data.attached, Takes::Attached),
             (data.switches, Takes::Nothing),
             (data.others, Takes::Unknown),

@@ -17,6 +17,9 @@ pub(super) struct BuiltIn {
     /// Flags that take a value, which some systems take only when it is attached. What follows them is a file there, so
     /// it must be a number.
     pub(super) counts: &'static str,
+    /// Flags whose value must be a number, perhaps with a unit: an old way of reading them takes no value, and what
+    /// follows is a file.
+    pub(super) sizes: &'static str,
     /// Flags whose value must be attached: what follows them is a file.
     pub(super) attached: &'static str,
     /// Flags without a value.
@@ -40,6 +43,7 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         max_positional: 0,
         values: "-b -c -f -d --bytes --characters --fields --delimiter --output-delimiter",
         counts: "",
+        sizes: "",
         attached: "",
         switches: "-n -s -z --complement --only-delimited --zero-terminated",
         denied: "",
@@ -53,6 +57,7 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         max_positional: 0,
         values: "-f -s -w --skip-fields --skip-chars --check-chars",
         counts: "",
+        sizes: "",
         attached: "--group",
         switches: "-c -d -u -i -z --count --repeated --unique --ignore-case --zero-terminated",
         denied: "",
@@ -64,8 +69,9 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         by_default: true,
         min_positional: 0,
         max_positional: 0,
-        values: "-n -c --lines --bytes",
+        values: "",
         counts: "",
+        sizes: "-n -c --lines --bytes",
         attached: "",
         switches: "-q -v -z --quiet --silent --verbose --zero-terminated",
         denied: "",
@@ -77,8 +83,9 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         by_default: true,
         min_positional: 0,
         max_positional: 0,
-        values: "-n -c --lines --bytes --sleep-interval --max-unchanged-stats --pid",
+        values: "--sleep-interval --max-unchanged-stats --pid",
         counts: "",
+        sizes: "-n -c --lines --bytes",
         attached: "",
         switches: "-q -v -z --quiet --silent --verbose --zero-terminated",
         denied: "-f -F --follow --retry",
@@ -93,6 +100,7 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         max_positional: 2,
         values: "",
         counts: "",
+        sizes: "",
         attached: "",
         switches: "-C -c -d -s -t --complement --delete --squeeze-repeats --truncate-set1",
         denied: "",
@@ -106,6 +114,7 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         max_positional: 0,
         values: "",
         counts: "",
+        sizes: "",
         attached: "",
         switches: "-c -l -m -w -L --bytes --lines --chars --words --max-line-length",
         denied: "--files0-from",
@@ -120,6 +129,7 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         values: "-e -m -A -B -D --regexp --max-count --after-context --before-context --devices --binary-files \
                  --exclude --include --label",
         counts: "-C --context",
+        sizes: "",
         attached: "",
         switches: "",
         denied: "-f -d -r -R --file --exclude-from --dereference-recursive --directories --recursive",
@@ -139,6 +149,7 @@ pub(super) const BUILT_IN: [BuiltIn; 8] = [
         max_positional: 0,
         values: "-k -t -S --key --field-separator --buffer-size --parallel --batch-size",
         counts: "",
+        sizes: "",
         attached: "",
         switches: "",
         denied: "-o -T --compress-program --files0-from --output --random-source --temporary-directory",

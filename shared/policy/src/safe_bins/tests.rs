@@ -61,6 +61,12 @@ fn lines_that_pass() {
         "head --lines=3",
         "head --li 3",
         "head --by=3 --z",
+        "head -c 5b",
+        "head -c5kB -n +7",
+        "tail -c +10K",
+        "tail -c -1MiB",
+        "tail --bytes 2G",
+        "tail --li=-3m",
         "tail -n +2",
         "tail --pid 1 --sleep-interval=2",
         "tail --max-unchanged-stats 3 --li=3",
@@ -131,6 +137,21 @@ fn lines_that_do_not_pass() {
         "tail --follow=name",
         "tail --fol",
         "tail --re",
+        // An old `tail` takes no value here, and the word for a file.
+        "tail -c passwd",
+        "tail -n passwd",
+        "tail -cpasswd",
+        "tail -qn passwd",
+        "tail --bytes passwd",
+        "tail --lines=passwd",
+        "head -c passwd",
+        "head -n 5x",
+        "head -n 5kib",
+        "head -n k",
+        "head -n +",
+        "head -n --5",
+        "head --bytes=5BB",
+        "tail -n ''",
         // Literal words only (trap 54).
         "head -n *",
         "head -n $HOME",
@@ -209,6 +230,10 @@ fn a_miss_names_the_argument_and_the_reason() {
     };
     let table = [
         ("sort -k 1 --outp=f", "the argument 3 does not pass: this flag is not allowed"),
+        (
+            "tail -c passwd",
+            "the argument 2 does not pass: the value must be a number, with a sign and a unit at most",
+        ),
         ("head -n ./x", "the argument 2 does not pass: it begins like a path"),
         ("head -n", "the argument 1 does not pass: this flag needs a value"),
         ("tr -d", "it needs at least 1 positional arguments"),
@@ -365,7 +390,8 @@ fn warnings() {
 #[test]
 fn the_table_is_consistent() {
     for data in &table::BUILT_IN {
-        let lists = [data.values, data.counts, data.attached, data.switches, data.denied, data.others];
+        let lists =
+            [data.values, data.counts, data.sizes, data.attached, data.switches, data.denied, data.others];
         let mut seen = std::collections::BTreeSet::new();
         for flag in lists.iter().flat_map(|list| list.split_ascii_whitespace()) {
             assert!(seen.insert(flag), "{} has {flag} twice", data.name);

@@ -16,6 +16,7 @@ const UNKNOWN: Reason = "this flag is unknown, or short for more than one";
 const NEEDS_VALUE: Reason = "this flag needs a value";
 const NEEDS_ATTACHED: Reason = "this flag needs a value with `=`";
 const NEEDS_NUMBER: Reason = "the value must be a number, or attached to its flag";
+const NEEDS_SIZE: Reason = "the value must be a number, with a sign and a unit at most";
 const NO_VALUE: Reason = "this flag takes no value";
 const TOO_MANY: Reason = "it could be a file, and no further positional argument is allowed";
 const AFTER_OPERAND: Reason = "after `-`, some systems take it for a file";
@@ -91,6 +92,8 @@ impl<'a> Reader<'a> {
             (Takes::Nothing, Some(_)) => Err(NO_VALUE),
             (Takes::Attached, None) => Err(NEEDS_ATTACHED),
             (Takes::Value | Takes::Count | Takes::Attached, Some(value)) => literal(value),
+            (Takes::Size, Some(value)) => size(value),
+            (Takes::Size, None) => size(self.take().ok_or(NEEDS_VALUE)?),
             (Takes::Value, None) => self.following_value(),
             (Takes::Count, None) => self.following_number(),
         }
@@ -110,6 +113,8 @@ impl<'a> Reader<'a> {
                 Takes::Unknown => return Err(UNKNOWN),
                 Takes::Nothing => {}
                 Takes::Value | Takes::Count | Takes::Attached if !rest.is_empty() => return literal(rest),
+                Takes::Size if !rest.is_empty() => return size(rest),
+                Takes::Size => return size(self.take().ok_or(NEEDS_VALUE)?),
                 Takes::Value => return self.following_value(),
                 Takes::Count => return self.following_number(),
                 Takes::Attached => return Err(NEEDS_ATTACHED),
@@ -128,6 +133,18 @@ impl<'a> Reader<'a> {
         let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
         if is_number { Ok(()) } else { Err(NEEDS_NUMBER) }
     }
+}
+
+/// Whether a value is a count as `head` and `tail` of GNU read it: `5`, `+5`, `-5`, `5b`, `5k`, `5kB`, `5MiB`.
+fn size(value: &str) -> Result<(), Reason> {
+    literal(value)?;
+    let number = value.strip_prefix(['+', '-']).unwrap_or(value);
+    let unit = number.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let known = matches!(unit, "" | "b")
+        || unit
+            .strip_prefix(['k', 'K', 'm', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y', 'R', 'Q'])
+            .is_some_and(|rest| matches!(rest, "" | "B" | "iB"));
+    if known && unit.len() < number.len() { Ok(()) } else { Err(NEEDS_SIZE) }
 }
 
 /// Whether a word means itself, to a shell as well, and does not begin like a path. Looks at the text only.
