@@ -157,7 +157,10 @@ fn attached(word: &str) -> impl Iterator<Item = &str> {
 fn text_words(text: &str) -> impl Iterator<Item = String> {
     let breaks = |c: char| c.is_whitespace() || ";&|()<>{}$`=,".contains(c);
     // `\_` parts words for `env -S`.
-    text.split("\\_").flat_map(move |text| text.split(breaks)).map(|word| word.replace(['\'', '"', '\\'], "")).filter(|word| !word.is_empty())
+    text.split("\\_")
+        .flat_map(move |text| text.split(breaks))
+        .map(|word| word.replace(['\'', '"', '\\'], ""))
+        .filter(|word| !word.is_empty())
 }
 
 fn is_assignment(word: &str) -> bool {

@@ -125,12 +125,7 @@ impl Setup {
         judge(
             command.invocation(),
             lookup(&self.path),
-            Rules {
-                allowlist: &allowlist,
-                safe_bins: &safe_bins,
-                skills: &skills,
-                input: self.input,
-            },
+            Rules { allowlist: &allowlist, safe_bins: &safe_bins, skills: &skills, input: self.input },
             Terms { policy: &policy, strict_inline_eval: self.strict },
         )
     }
