@@ -75,14 +75,16 @@ fn verdicts(criterion: &mut Criterion) {
     let host = HostPolicy { security: Security::Allowlist, ..HostPolicy::fail_closed() };
     let policy = EffectivePolicy::combine(Requested { security: Security::Full, ask: Ask::Off }, &host);
     let terms = Terms { policy: &policy, strict_inline_eval: false };
-    // The most commands that are read, in the longest text; and the most words.
-    let commands = "git log 'a b' 'c d' \"e\" -n 3 x y|".repeat(3600) + "git";
+    // Nearly the most commands, in nearly the longest text; the same inside a shell's text; and the most words.
+    let commands = format!("git {}|", "a ".repeat(62)).repeat(1000) + "git";
+    let payload = format!("bash -c '{commands}'");
     let words = format!("git{}", " a".repeat(65_000));
     let texts = [
         ("git status", "git status"),
         ("two stages", "git log -n 3 | head -n 5"),
         ("four stages", "git log --oneline | grep -e fix | sort -k 2 | head -n 20"),
         ("128 KiB of commands", commands.as_str()),
+        ("128 KiB of commands for a shell", payload.as_str()),
         ("128 KiB of words", words.as_str()),
     ];
     for count in [20, 100] {
