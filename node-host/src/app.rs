@@ -112,7 +112,7 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
     })?;
     let door =
         Door::new(approvals, state.openclaw_json(), std::env::vars_os(), &pass, default_dir, name.clone());
-    let door = if state.is_default() { door } else { door.with_state_dir(state.path()) };
+    let door = door.with_state_dir(&state);
     let node = Arc::new(Node::new(name, door, sessions));
 
     let stopping = CancellationToken::new();

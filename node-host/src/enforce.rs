@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::RuleUsage;
+use config::{RuleUsage, StateDir};
 use fault::{ErrorCode, Fault};
 use parking_lot::RwLock;
 use policy::analyse::Rules;
@@ -149,10 +149,12 @@ impl Door {
         }
     }
 
-    /// The rules lie where the owner's command looks only with `--state-dir`.
+    /// The rules lie in this directory: the owner's command gets `--state-dir` where it would look elsewhere.
     #[must_use]
-    pub fn with_state_dir(mut self, dir: &Path) -> Self {
-        self.owner_command = format!("{OWNER_COMMAND} --state-dir {}", shell_word(dir));
+    pub fn with_state_dir(mut self, state: &StateDir) -> Self {
+        if !state.is_default() {
+            self.owner_command = format!("{OWNER_COMMAND} --state-dir {}", shell_word(state.path()));
+        }
         self
     }
 

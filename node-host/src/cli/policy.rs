@@ -191,7 +191,7 @@ impl Place {
         let name = crate::facts::hostname();
         let door =
             Door::new(approvals, state.openclaw_json(), std::env::vars_os(), &PassList::none(), here, name);
-        Ok(if state.is_default() { door } else { door.with_state_dir(state.path()) })
+        Ok(door.with_state_dir(&state))
     }
 }
 

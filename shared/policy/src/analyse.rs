@@ -166,11 +166,13 @@ impl Reader<'_> {
                 segment.omitted.push(wrapper.at);
             }
         }
-        let mut subject = self.by_real_name(&mut segment, &read, lookup, input);
+        let found = segment.argv.get(read.program).and_then(|word| lookup.find(word));
+        let mut subject = self.by_real_name(&mut segment, &read, found.as_ref(), input);
         if self.creates_lock(&segment, &read, lookup) {
             subject = Subject::Held(Tag::CommandCarrier);
         }
-        segment.decided = self.subject(&mut segment, &subject, read.wrappers.is_empty(), lookup, input);
+        let unwrapped = read.wrappers.is_empty();
+        segment.decided = self.subject(&mut segment, &subject, found, unwrapped, lookup, input);
         // A wrapper would take such a path for an assignment.
         let is_assignment =
             |(_, started): &(usize, Started)| started.path.as_os_str().as_encoded_bytes().contains(&b'=');
@@ -189,6 +191,7 @@ impl Reader<'_> {
         self,
         segment: &mut Segment,
         subject: &Subject,
+        found: Option<Program>,
         unwrapped: bool,
         lookup: Lookup<'_>,
         input: Input,
@@ -198,7 +201,6 @@ impl Reader<'_> {
         if *subject == Subject::Program && self.is_safe_builtin(segment, &word, unwrapped) {
             return Ok(Grant::Builtin);
         }
-        let found = lookup.find(&word);
         if let Some(program) = &found {
             let named = lookup.is_named(&word, program);
             segment.programs.push((at, self.started(program.clone(), named)));
@@ -296,10 +298,16 @@ impl Reader<'_> {
 
     /// What a command is by the name of the file behind its program's, where that is another: a link is no way round
     /// the rules for shells and wrappers. A multi-call program is what it is called by.
-    fn by_real_name(self, segment: &mut Segment, read: &Read, lookup: Lookup<'_>, input: Input) -> Subject {
+    fn by_real_name(
+        self,
+        segment: &mut Segment,
+        read: &Read,
+        found: Option<&Program>,
+        input: Input,
+    ) -> Subject {
         let as_written = read.subject.clone();
         let Some(word) = segment.argv.get(read.program) else { return as_written };
-        let Some(program) = lookup.find(word) else { return as_written };
+        let Some(program) = found else { return as_written };
         let Some(real) = program.file.real.file_name().and_then(|name| name.to_str()) else {
             return as_written;
         };

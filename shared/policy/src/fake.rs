@@ -1,4 +1,4 @@
-//! A machine of the tests' making.
+//! What tests of several parts use: a machine of their making, and words of a line.
 
 use std::{
     collections::BTreeMap,
@@ -43,4 +43,19 @@ impl Files for Machine {
             .fold(7, |sum, byte| sum * 31 % 1_000_003 + u64::from(*byte));
         Some(File { real, device: 1, inode, regular: true, executable: true })
     }
+}
+
+/// The words of a line in which only single quotes mean something.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut quoted = false;
+    for part in text.split('\'') {
+        if quoted {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_ascii_whitespace().map(str::to_owned));
+        }
+        quoted = !quoted;
+    }
+    words
 }

@@ -3,21 +3,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
-use crate::{EnvRejection, shell::Dialect};
-
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut quoted = false;
-    for part in text.split('\'') {
-        if quoted {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_ascii_whitespace().map(str::to_owned));
-        }
-        quoted = !quoted;
-    }
-    words
-}
+use crate::{EnvRejection, fake::words, shell::Dialect};
 
 /// Whatever has a `!` in it is not trusted, nor is a relative path.
 fn trusted(name: &str) -> bool {

@@ -1,20 +1,7 @@
 //! Every row of §5, with the misses listed at its end, and field cases F015, F024 and F025.
 
 use super::*;
-
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut quoted = false;
-    for part in text.split('\'') {
-        if quoted {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_ascii_whitespace().map(str::to_owned));
-        }
-        quoted = !quoted;
-    }
-    words
-}
+use crate::fake::words;
 
 fn check(table: &[(&str, &str, &str)], input: Input) {
     for &(text, program, form) in table {
