@@ -103,6 +103,9 @@ impl Follow {
                 existing: started.existing,
                 workdir: started.workdir,
                 left_out_env: started.left_out_env,
+                approval_id: started.approval_id,
+                stored: started.stored,
+                not_stored: started.not_stored,
             }),
         };
         (follow, handle)

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::config_cache::ConfigCache;
+use crate::notices::Notices;
 use crate::pairing::Pairing;
 use crate::registry::{Registry, store_fault};
 use crate::store::{SqliteStore, Store, UnixMs};
@@ -50,6 +51,8 @@ pub struct Gateway {
     pub store: Arc<dyn Store>,
     /// The CA.
     pub authority: Authority,
+    /// What happened to commands.
+    pub(crate) notices: Notices,
     /// What TLS clients are shown.
     pub certificate: Arc<ServerCertificate>,
     /// When it started.
@@ -82,6 +85,7 @@ impl Gateway {
             pairing: Mutex::default(),
             store,
             authority,
+            notices: Notices::default(),
             certificate,
             started_at: clock::now_ms(),
             stopping: CancellationToken::new(),

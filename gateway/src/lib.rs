@@ -16,6 +16,7 @@ mod grpc;
 mod input;
 mod kills;
 pub mod node_link;
+mod notices;
 pub mod pairing;
 pub mod reference;
 pub mod registry;

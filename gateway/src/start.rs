@@ -44,6 +44,12 @@ pub struct Started {
     pub workdir: String,
     /// Variables of the request that do not reach the command.
     pub left_out_env: Vec<String>,
+    /// The approval that let it run; empty where none was needed.
+    pub approval_id: String,
+    /// The rules that its allow-always stored.
+    pub stored: Vec<String>,
+    /// Why it stored none.
+    pub not_stored: String,
 }
 
 /// Chooses the node, adds the policy that is configured here and translates the request; refuses what a gateway can
@@ -81,6 +87,8 @@ pub(crate) fn route(
         session_key: request.session_key,
         subscribe: None,
         strict_inline_eval: exec.strict_inline_eval,
+        can_ask: false,
+        permit: None,
     };
     if run.encoded_len() > RUN_MAX {
         return Err(Fault::new(
@@ -179,17 +187,33 @@ async fn dispatch(
             existing,
             workdir,
             left_out_env,
+            stored,
+            not_stored,
         }) => {
             if !pause {
                 link.share_feed(subscription, &session.session_id);
             }
-            Ok(Started { link: Arc::clone(link), session, reader, existing, workdir, left_out_env })
+            Ok(Started {
+                link: Arc::clone(link),
+                session,
+                reader,
+                existing,
+                workdir,
+                left_out_env,
+                approval_id: String::new(),
+                stored,
+                not_stored,
+            })
         }
         pb::run_reply::Outcome::Started(_) => Err(Unanswered::Lost(Fault::new(
             ErrorCode::Internal,
             "the node started a session and did not name it",
         ))),
         pb::run_reply::Outcome::Refused(fault) => Err(Unanswered::Refused(fault.into())),
+        pb::run_reply::Outcome::NeedsApproval(_) => Err(Unanswered::Lost(Fault::new(
+            ErrorCode::Internal,
+            "the node asked though nobody can be asked",
+        ))),
     }
 }
 
@@ -207,7 +231,17 @@ pub(crate) async fn attach(
         ));
     }
     let reader = link.read(&session.session_id, request.from_offset, on_close == OnClose::Kill)?;
-    Ok(Started { link, session, reader, existing: true, workdir: String::new(), left_out_env: Vec::new() })
+    Ok(Started {
+        link,
+        session,
+        reader,
+        existing: true,
+        workdir: String::new(),
+        left_out_env: Vec::new(),
+        approval_id: String::new(),
+        stored: Vec::new(),
+        not_stored: String::new(),
+    })
 }
 
 /// The session that a reference (id or unique prefix, also a run id) means,

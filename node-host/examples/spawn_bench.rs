@@ -42,6 +42,7 @@ fn request(name: &str, argv: &[&str], mode: Mode) -> StartRequest {
         mode,
         deadline_ms: None,
         kill_grace_ms: 300,
+        bound: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn exit(exit: &Exit) -> pb::Exit {
                 StartFailure::NotFound => Kind::NotFound,
                 StartFailure::NotExecutable => Kind::NotExecutable,
                 StartFailure::Workdir => Kind::Workdir,
+                StartFailure::Changed => Kind::Changed,
                 StartFailure::TooLong | StartFailure::Terminal | StartFailure::Other => Kind::Other,
             };
             let failure = pb::CouldNotStart { kind: kind.into(), errno: *errno, detail: detail.clone() };

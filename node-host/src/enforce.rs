@@ -117,6 +117,7 @@ impl Permit {
             security: security_to_wire(self.effective.security).into(),
             ask: ask_to_wire(self.effective.ask).into(),
             digest: self.request.input_digest.to_vec().into(),
+            ..pb::Plan::default()
         }
     }
 }
@@ -241,6 +242,7 @@ impl Door {
                 mode,
                 deadline_ms,
                 kill_grace_ms: KILL_GRACE_MS,
+                bound: None,
             },
             effective,
             command_text: command.text,

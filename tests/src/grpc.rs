@@ -68,6 +68,8 @@ pub struct Followed {
     pub input_refused: Vec<Fault>,
     /// How often the link was down.
     pub interruptions: u32,
+    /// Approvals that it waited for.
+    pub asked: Vec<pb::Approval>,
 }
 
 impl Followed {
@@ -106,7 +108,8 @@ impl Followed {
             }
             Event::InputRefused(fault) => self.input_refused.push(fault.into()),
             Event::Interrupted(_) => self.interruptions += 1,
-            Event::Resumed(_) | Event::InputProgress(_) => {}
+            Event::ApprovalPending(approval) => self.asked.push(approval),
+            Event::Resumed(_) | Event::InputProgress(_) | Event::ApprovalClosed(_) => {}
         }
     }
 }

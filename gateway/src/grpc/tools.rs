@@ -29,6 +29,7 @@ type Events = Pin<Box<dyn Stream<Item = Result<pb::SessionEvent, Status>> + Send
 impl Tools for Service {
     type ExecStream = Events;
     type InteractStream = Events;
+    type EventsStream = Pin<Box<dyn Stream<Item = Result<pb::Notice, Status>> + Send>>;
 
     async fn exec(&self, request: Request<pb::ExecRequest>) -> Result<Response<Events>, Status> {
         self.require(&request, Role::Write)?;
@@ -143,6 +144,35 @@ impl Tools for Service {
             Some(pb::prepare_reply::Outcome::Refused(fault)) => Err(Fault::from(fault).into()),
             None => Err(Fault::new(ErrorCode::Internal, "the node answered with something else").into()),
         }
+    }
+
+    async fn events(
+        &self,
+        request: Request<pb::EventsRequest>,
+    ) -> Result<Response<Self::EventsStream>, Status> {
+        self.require(&request, Role::Read)?;
+        let pb::EventsRequest { mut after, follow } = request.into_inner();
+        let gateway = Arc::clone(&self.0);
+        let (notices, receiver) = mpsc::channel(EVENTS_MAX);
+        tokio::spawn(async move {
+            let mut newest = gateway.notices.newest();
+            loop {
+                newest.borrow_and_update();
+                while let Some(notice) = gateway.notices.next(after) {
+                    after = notice.seq;
+                    if notices.send(Ok(notice)).await.is_err() {
+                        return;
+                    }
+                }
+                let more = async { follow && newest.changed().await.is_ok() };
+                tokio::select! {
+                    more = more => if !more { return },
+                    () = notices.closed() => return,
+                    () = gateway.stopping.cancelled() => return,
+                }
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 
     async fn which(

@@ -125,6 +125,7 @@ impl Node {
                     existing,
                     workdir: session.workdir().to_owned(),
                     left_out_env,
+                    ..pb::RunStarted::default()
                 };
                 let subscription = run.subscribe.map(|subscribe| Started { subscribe, session, hold });
                 (answer(pb::run_reply::Outcome::Started(started)), subscription)

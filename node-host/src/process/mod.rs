@@ -16,4 +16,4 @@ pub mod wire;
 
 pub(crate) use launcher::{HolderSource, SpareHolder};
 pub use launcher::{Launcher, LauncherHandle};
-pub use wire::{EnvVar, Mode, Stdin};
+pub use wire::{Bound, BoundFile, BoundRole, EnvVar, Mode, Stdin};

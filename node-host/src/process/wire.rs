@@ -79,6 +79,58 @@ pub struct LaunchSpec {
     pub kill_grace_ms: u64,
     /// Bounds of the output log.
     pub log: LogLimits,
+    /// What was approved and is checked at the last moment; none where nobody had to be asked.
+    pub bound: Option<Box<Bound>>,
+}
+
+/// First descriptor that bound files get in the command: the k-th file is at `BOUND_FD + k`. Above what shells use for
+/// themselves.
+pub const BOUND_FD: i32 = 100;
+
+/// The descriptor of the program that starts a bound program for others: see [`BoundFile`].
+pub const STARTER_FD: i32 = 99;
+
+/// Most files that one command binds.
+pub const BOUND_MAX: usize = 64;
+
+/// What a person's yes was bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The files. Words of the command name the k-th one as `/proc/self/fd/<BOUND_FD + k>`.
+    pub files: Vec<BoundFile>,
+    /// Which of them is executed; the first word of the command is only its name then.
+    pub exec: usize,
+    /// Device and inode of the working directory.
+    pub workdir: (u64, u64),
+    /// Some word names [`STARTER_FD`]: a shell or a wrapper starts a bound program by it.
+    pub starter: bool,
+}
+
+/// A file that was approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its device.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// SHA-256 of its content, where the node's user could change it.
+    pub sha256: Option<[u8; 32]>,
+    /// What is done with it.
+    pub role: BoundRole,
+}
+
+/// What is done with a bound file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundRole {
+    /// It is executed.
+    Program,
+    /// An interpreter or a shell reads it.
+    Script,
+    /// A directory that the command changes to.
+    Directory,
 }
 
 impl LaunchSpec {

@@ -22,7 +22,7 @@ use super::tether::{self, Tether};
 use crate::process::holder::unix_ms;
 use crate::process::journal::{self, Journal, Receipt};
 use crate::process::wire::{self, FrameBuffer, FrameError, LaunchSpec, ToHolder};
-use crate::process::{EnvVar, LauncherHandle, Mode};
+use crate::process::{Bound, EnvVar, LauncherHandle, Mode};
 
 /// Spare holders that may turn out dead before a start gives up.
 const HOLDER_TRIES: usize = 40;
@@ -94,6 +94,8 @@ pub struct StartRequest {
     pub deadline_ms: Option<u64>,
     /// Time between TERM and KILL, in milliseconds.
     pub kill_grace_ms: u64,
+    /// What a person's yes was bound to.
+    pub bound: Option<Box<Bound>>,
 }
 
 /// What becomes of output that nobody has read when the log is full.
@@ -319,6 +321,7 @@ impl Registry {
             deadline_ms: request.deadline_ms,
             kill_grace_ms: request.kill_grace_ms,
             log: self.limits.log,
+            bound: request.bound,
         };
         let mut frames = Vec::new();
         wire::encode(&ToHolder::Start(Box::new(spec)), &mut frames).map_err(StartError::TooLong)?;

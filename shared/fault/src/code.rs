@@ -96,6 +96,36 @@ error_codes! {
     RequestRejected = "REQUEST_REJECTED", PermissionDenied, ExitClass::Refused;
     /// The invitation is unknown, used or expired.
     InviteInvalid = "INVITE_INVALID", PermissionDenied, ExitClass::Refused;
+    /// No approval has this id.
+    ApprovalNotFound = "APPROVAL_NOT_FOUND", NotFound, ExitClass::Usage;
+    /// More than one approval has an id that begins so.
+    AmbiguousApproval = "AMBIGUOUS_APPROVAL", InvalidArgument, ExitClass::Usage;
+    /// The approval's time is over.
+    ApprovalExpired = "APPROVAL_EXPIRED", FailedPrecondition, ExitClass::Refused;
+    /// Somebody decided otherwise before.
+    ApprovalAlreadyResolved = "APPROVAL_ALREADY_RESOLVED", FailedPrecondition, ExitClass::Refused;
+    /// The approval was closed undecided: its run was given up, or the gateway was restarted.
+    ApprovalCancelled = "APPROVAL_CANCELLED", FailedPrecondition, ExitClass::Refused;
+    /// The decision was used before; each is good for one run.
+    ApprovalAlreadyUsed = "APPROVAL_ALREADY_USED", FailedPrecondition, ExitClass::Refused;
+    /// The approval id is in use.
+    ApprovalIdTaken = "APPROVAL_ID_TAKEN", AlreadyExists, ExitClass::Usage;
+    /// Nothing durable can be stored for this command, or not so wide.
+    AllowAlwaysUnavailable = "APPROVAL_ALLOW_ALWAYS_UNAVAILABLE", FailedPrecondition, ExitClass::Refused;
+    /// The request is not the one that was approved.
+    ApprovalRequestMismatch = "APPROVAL_REQUEST_MISMATCH", FailedPrecondition, ExitClass::Refused;
+    /// The variables are not those that were approved.
+    ApprovalEnvMismatch = "APPROVAL_ENV_MISMATCH", FailedPrecondition, ExitClass::Refused;
+    /// The node takes only decisions that an enrolled approver signed.
+    ApprovalSignatureRequired = "APPROVAL_SIGNATURE_REQUIRED", PermissionDenied, ExitClass::Refused;
+    /// The signature of a decision is not that of an enrolled approver over it.
+    ApprovalSignatureInvalid = "APPROVAL_SIGNATURE_INVALID", PermissionDenied, ExitClass::Refused;
+    /// As many approvals are open as may be.
+    ApprovalLimit = "APPROVAL_LIMIT_REACHED", ResourceExhausted, ExitClass::NotDispatched;
+    /// The command is longer than anybody can read on a card.
+    CommandDisplayLimit = "EXEC_APPROVAL_COMMAND_DISPLAY_LIMIT", InvalidArgument, ExitClass::Refused;
+    /// A record of the audit log was changed, lost or moved.
+    AuditBroken = "AUDIT_BROKEN", DataLoss, ExitClass::Internal;
     /// Too many requests are open; try again later.
     TooManyRequests = "TOO_MANY_REQUESTS", ResourceExhausted, ExitClass::NotDispatched;
     /// The command certainly did not reach the node.
@@ -244,7 +274,7 @@ mod tests {
     #[test]
     fn strings_are_distinct_and_parse_back() {
         let distinct: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!((distinct.len(), ErrorCode::ALL.len()), (54, 54));
+        assert_eq!((distinct.len(), ErrorCode::ALL.len()), (69, 69));
         for &code in ErrorCode::ALL {
             assert_eq!(code.as_str().parse(), Ok(code));
             assert!(code.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{code}");

@@ -8,6 +8,7 @@
 
 pub mod allowlist;
 pub mod analyse;
+pub mod bind;
 pub mod command;
 mod document;
 mod effective;

@@ -34,6 +34,8 @@ pub enum StartFailure {
     Terminal,
     /// Anything else; see the errno.
     Other,
+    /// Something that a person approved is not what it was.
+    Changed,
 }
 
 /// What ended a session.

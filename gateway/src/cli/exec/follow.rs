@@ -255,7 +255,7 @@ impl Follower {
                 self.renderer.trouble("interrupted", &fault).await?;
             }
             Some(Event::Resumed(_)) => self.renderer.note("the node is back, output goes on").await?,
-            None => {}
+            Some(Event::ApprovalPending(_) | Event::ApprovalClosed(_)) | None => {}
         }
         Ok(None)
     }

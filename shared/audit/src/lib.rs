@@ -1,0 +1,1 @@
+//! An append-only log whose records are chained by hash.
