@@ -303,6 +303,7 @@ impl Link {
             | node_frame::Frame::Output(_)
             | node_frame::Frame::Hello(_)
             | node_frame::Frame::Renew(_)
+            | node_frame::Frame::SessionEnded(_)
             | node_frame::Frame::Draining(_) => {}
         }
     }

@@ -114,6 +114,7 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
         Door::new(approvals, state.openclaw_json(), std::env::vars_os(), &pass, default_dir, name.clone());
     let door = door.with_state_dir(&state);
     let node = Arc::new(Node::new(name, door, sessions));
+    node.note_ends_of_old_sessions();
 
     let stopping = CancellationToken::new();
     let code = stop_on_signal(stopping.clone())?;

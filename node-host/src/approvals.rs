@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use config::{ApprovalsError, ApprovalsFile, Loaded, RuleUsage};
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
+use policy::AllowEntry;
 use proto::v1 as pb;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 const NOTE_AFTER: Duration = Duration::from_secs(2);
 /// Least time between two notes. Each one changes the document, and with it the hash that a person's change names.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// The agent of calls that name none.
+const MAIN_AGENT: &str = "main";
 /// Most rules whose use waits to be noted.
 const USES_MAX: usize = 512;
 
@@ -87,6 +90,29 @@ impl Approvals {
         let change = self.file.replace(file, (!base_hash.is_empty()).then_some(base_hash))?;
         tracing::warn!(from = change.before_hash, to = change.loaded.hash, "the gateway replaced the policy");
         Ok(self.shown(&change.loaded))
+    }
+
+    /// Adds the rules of an allow-always, for one agent. Waits for the disk and for others who change the document: two at
+    /// one time are both kept.
+    ///
+    /// # Errors
+    /// The document cannot be used or written.
+    pub fn keep(&self, agent: Option<&str>, entries: &[AllowEntry]) -> Result<(), Fault> {
+        let agent = agent.unwrap_or(MAIN_AGENT);
+        let edited = self.file.edit::<ApprovalsError>(|document| {
+            let mut added = false;
+            for entry in entries {
+                added |= document.add_entry(agent, entry.clone());
+            }
+            Ok(added)
+        })?;
+        tracing::info!(
+            agent,
+            written = edited.written,
+            hash = edited.loaded.hash,
+            "rules of an allow-always were stored"
+        );
+        Ok(())
     }
 
     fn shown(&self, loaded: &Loaded) -> pb::ApprovalsDocument {

@@ -1,47 +1,55 @@
 //! The node's door: may this run, and what exactly is launched?
 //!
-//! [`Door::decide`] is the only maker of a [`Permit`], and a permit is the only
-//! thing that starts a session. It trusts no field that the gateway sets: all
+//! [`Door::decide`] and [`Door::settle`] are the only makers of a [`Permit`], and a
+//! permit is the only thing that starts a session. It trusts no field that the gateway sets: all
 //! checks of the gateway are made again here, and the policy in force is the
 //! stricter of what was asked for and this machine's own document.
 
 mod asked;
+mod binding;
 mod command;
+mod considered;
+mod content;
 mod disk;
+mod explained;
+mod grants;
+pub mod later;
+mod open_plans;
+mod permit;
+mod redeem;
 mod rules;
 mod skill_list;
+mod snapshot;
 mod workdir;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{RuleUsage, StateDir};
+use config::StateDir;
 use fault::{ErrorCode, Fault};
+use later::{ApproversFile, Log};
 use parking_lot::RwLock;
-use policy::analyse::Rules;
 use policy::command::blocked_env_assignments;
-use policy::explain::{Explanation, OWNER_COMMAND, Side, explain};
-use policy::inline_eval::Input;
-use policy::plan::{Grant, Invocation, Launch, Plan};
-use policy::resolve::Lookup;
-use policy::skills::Skills;
+use policy::explain::OWNER_COMMAND;
+use policy::plan::Launch;
 use policy::{
-    Denial, DenialKind, EffectivePolicy, Judgement, PassList, Requested, Security, Terms, Verdict,
-    clean_inherited, judge, reduce_for_shell_wrapper,
+    Denial, DenialKind, EffectivePolicy, Judgement, PassList, Requested, Security, Verdict, clean_inherited,
 };
 use proto::v1 as pb;
 use session::RunId;
 
-use crate::approvals::{Approvals, usage_now};
-use crate::process::{EnvVar, Mode};
-use crate::sessions::StartRequest;
+use crate::approvals::Approvals;
 
 pub use asked::Asked;
 use command::Command;
+use considered::Considered;
 use disk::Disk;
+pub use explained::Question;
+use grants::Grants;
+use open_plans::OpenPlans;
+pub use permit::{Kept, Notes, Permit};
 use rules::{AgentRules, RuleBook};
 use skill_list::SkillList;
 
@@ -66,60 +74,31 @@ pub struct Door {
     owner_command: String,
     /// For texts about this node: what the gateway calls it, once that is known.
     name: RwLock<Arc<str>>,
+    /// The fingerprint of this node's key.
+    node_id: String,
+    plans: OpenPlans,
+    grants: Grants,
+    approvers: ApproversFile,
+    /// Where decisions and runs are written down; none where nobody asked for it.
+    audit: Option<Arc<Log>>,
 }
 
-/// A command whose judgement is to be spelled out.
-#[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
-    /// The command.
-    pub invocation: &'a pb::Invocation,
-    /// Who would run it.
-    pub agent: Option<&'a str>,
-    /// Where it would run.
-    pub workdir: &'a str,
-    /// What the gateway's side would ask for.
-    pub requested: Requested,
-    /// Code for interpreters would need a person's yes.
-    pub strict_inline_eval: bool,
-}
-
-/// A command that may run, once.
+/// What the door says to a command.
 #[derive(Debug)]
-pub struct Permit {
-    request: StartRequest,
-    effective: EffectivePolicy,
-    command_text: String,
-    /// Variables of the request that do not reach the command.
-    left_out_env: Vec<String>,
-    /// The entries that satisfied it.
-    used: Vec<RuleUsage>,
+pub enum Decided {
+    /// It may run.
+    Run(Box<Permit>),
+    /// [`Door::settle`] has to look at files first.
+    Later(Box<Asked>),
 }
 
-impl Permit {
-    /// What is launched.
-    pub fn into_request(self) -> StartRequest {
-        self.request
-    }
-
-    /// Variables of the request that do not reach the command, and the entries that satisfied it.
-    pub fn take_notes(&mut self) -> (Vec<String>, Vec<RuleUsage>) {
-        (std::mem::take(&mut self.left_out_env), std::mem::take(&mut self.used))
-    }
-
-    /// The plan as `system.run.prepare` reports it.
-    pub fn plan(&self, run: &pb::RunRequest) -> pb::Plan {
-        pb::Plan {
-            argv: self.request.argv.clone(),
-            workdir: self.request.cwd.display().to_string(),
-            command_text: self.command_text.clone(),
-            agent_id: run.agent_id.clone(),
-            session_key: run.session_key.clone(),
-            security: security_to_wire(self.effective.security).into(),
-            ask: ask_to_wire(self.effective.ask).into(),
-            digest: self.request.input_digest.to_vec().into(),
-            ..pb::Plan::default()
-        }
-    }
+/// What the door says after it looked at files.
+#[derive(Debug)]
+pub enum Settled {
+    /// It may run.
+    Run(Box<Permit>),
+    /// A person must say yes to this plan.
+    Ask(Box<pb::Plan>),
 }
 
 impl Door {
@@ -147,6 +126,51 @@ impl Door {
             default_dir,
             owner_command: OWNER_COMMAND.to_owned(),
             name: RwLock::new(name.into()),
+            node_id: String::new(),
+            plans: OpenPlans::default(),
+            grants: Grants::default(),
+            approvers: ApproversFile::new(PathBuf::new()),
+            audit: None,
+        }
+    }
+
+    /// Plans name this node, and these people's signatures count.
+    #[must_use]
+    pub fn with_identity(mut self, node_id: String, approvers: ApproversFile) -> Self {
+        self.node_id = node_id;
+        self.approvers = approvers;
+        self
+    }
+
+    /// Requests and decisions are written down here.
+    #[must_use]
+    pub fn with_audit(mut self, log: Arc<Log>) -> Self {
+        self.audit = Some(log);
+        self
+    }
+
+    /// Whether anything is written down.
+    pub(crate) fn is_audited(&self) -> bool {
+        self.audit.is_some()
+    }
+
+    /// Writes down that a run was refused.
+    pub(crate) fn note_denied(&self, run: &pb::RunRequest, fault: &Fault) {
+        self.note("run.denied", || {
+            let command = command::parse(run.invocation.as_ref()).map(|command| redeem::shortened(&command.text));
+            serde_json::json!({
+                "runId": redeem::shortened(&run.run_id), "command": command.unwrap_or_default(), "agentId": redeem::shortened(&run.agent_id),
+                "code": fault.code.as_str(), "message": fault.message,
+            })
+        });
+    }
+
+    /// Writes something down. A log that cannot be written is told of and stops nothing.
+    pub(crate) fn note(&self, kind: &str, data: impl FnOnce() -> serde_json::Value) {
+        if let Some(log) = &self.audit
+            && let Err(error) = log.append(kind, data())
+        {
+            tracing::error!(kind, %error, "the audit log could not be written");
         }
     }
 
@@ -195,160 +219,52 @@ impl Door {
         self.base_env.get(&OsString::from("PATH")).cloned().unwrap_or_default()
     }
 
-    /// Decides, and if it may run says exactly what runs. The fields of the request count as checked, the policy and
-    /// the machine are looked at now.
+    /// Decides. The fields of the request count as checked, the policy and the machine are looked at now.
     ///
     /// # Errors
     /// When the policy refuses, the working directory is of no use, or the system could not take the command.
-    pub fn decide(&self, asked: Asked) -> Result<Permit, Fault> {
-        let rules = self.rules.for_agent(asked.agent.as_deref())?;
-        let effective = EffectivePolicy::combine_all(asked.requested, rules.configured, &rules.host);
-        if effective.security == Security::Deny {
-            let nowhere =
-                self.judge(&asked.command, Input::Other, None, &rules, &effective, asked.strict_inline_eval);
-            return Err(self.denied(nowhere, &asked.run_id, &rules));
+    pub fn decide(&self, asked: Asked) -> Result<Decided, Fault> {
+        if asked.permit.is_some() {
+            return Ok(Decided::Later(Box::new(asked)));
         }
-        check_words(&asked.command)?;
-        let cwd = self.workdir(&asked.workdir)?;
-        let judgement = self.judge_surely(&asked, &cwd, &rules, &effective)?;
-        let Judgement { verdict: Verdict::Run(launch), plan, .. } = judgement else {
-            return Err(self.denied(judgement, &asked.run_id, &rules));
-        };
-
-        let Asked { run_id, command, overrides, mode, deadline_ms, agent, input_digest, .. } = asked;
-        let wrapped = plan.as_ref().is_some_and(Plan::starts_shell_wrapper);
-        let (overrides, left_out_env) = if wrapped && effective.security == Security::Allowlist {
-            reduce_for_shell_wrapper(&overrides)
-        } else {
-            (overrides, Vec::new())
-        };
-        let env = self.environment(&overrides, &cwd, &mode, &run_id);
-        let used = plan.as_ref().map(|plan| used(plan, &rules, agent.as_deref(), &command.text));
-        let argv = match launch {
-            Launch::AsSent => command.argv,
-            Launch::Argv(argv) => argv,
-            Launch::Shell(text) => command::by_shell(text),
-        };
-        command::check_size(&argv, &env)?;
-        let label = command.text.chars().take(512).collect();
-        Ok(Permit {
-            request: StartRequest {
-                run_id,
-                input_digest,
-                label,
-                argv,
-                env,
-                cwd,
-                mode,
-                deadline_ms,
-                kill_grace_ms: KILL_GRACE_MS,
-                bound: None,
-            },
-            effective,
-            command_text: command.text,
-            left_out_env,
-            used: used.unwrap_or_default(),
-        })
-    }
-
-    /// Judges, and looks at the programs once more. Where one was swapped in between, the new one is judged.
-    fn judge_surely(
-        &self,
-        asked: &Asked,
-        cwd: &Path,
-        rules: &AgentRules,
-        effective: &EffectivePolicy,
-    ) -> Result<Judgement, Fault> {
-        let mut swapped = PathBuf::new();
-        for _ in 0..2 {
-            let judgement = self
-                .judge(&asked.command, asked.input(), Some(cwd), rules, effective, asked.strict_inline_eval)
-                .without_approver();
-            let segments = judgement.plan.iter().flat_map(Plan::each);
-            match self.disk.confirm(segments) {
-                Ok(()) => return Ok(judgement),
-                Err(path) => swapped = path,
-            }
+        let considered = self.consider(&asked)?;
+        if asked.can_ask && matches!(considered.judgement.verdict, Verdict::NeedsApproval(_)) {
+            return Ok(Decided::Later(Box::new(asked)));
         }
-        Err(Fault::new(
-            ErrorCode::SystemRunDenied,
-            format!("SYSTEM_RUN_DENIED: {} is being replaced while it is looked at", swapped.display()),
-        )
-        .hint("try again when it is in place"))
+        Ok(Decided::Run(Box::new(self.unasked(asked, considered)?)))
     }
 
-    fn judge(
-        &self,
-        command: &Command,
-        input: Input,
-        cwd: Option<&Path>,
-        rules: &AgentRules,
-        effective: &EffectivePolicy,
-        strict_inline_eval: bool,
-    ) -> Judgement {
-        let lookup = Lookup { files: &self.disk, path: &self.path, cwd, home: self.home.as_deref() };
-        let no_skills = Skills::default();
-        let skills = effective.auto_allow_skills.then(|| self.skills.resolved(&lookup));
-        let invocation = match &command.text_for_shell {
-            true => Invocation::Shell(&command.text),
-            false => Invocation::Argv(&command.argv),
-        };
-        judge(
-            invocation,
-            lookup,
-            Rules {
-                allowlist: &rules.allowlist,
-                safe_bins: &rules.safe_bins,
-                skills: skills.as_deref().unwrap_or(&no_skills),
-                input,
-            },
-            Terms { policy: effective, strict_inline_eval: strict_inline_eval || rules.strict_inline_eval },
-        )
-    }
-
-    /// Judges a command without running it, and spells out why. Skills of the gateway are known only where it is
-    /// connected.
+    /// Decides what needs a person's yes, or has one. Reads files as large as programs are, so it is not for the thread
+    /// that serves.
     ///
     /// # Errors
-    /// When the command or the directory is malformed or a file of the policy cannot be used.
-    pub fn explain(&self, question: &Question<'_>) -> Result<Explanation, Fault> {
-        let command = command::parse(Some(question.invocation))?;
-        let rules = self.rules.for_agent(question.agent)?;
-        let requested = question.requested;
-        let effective = EffectivePolicy::combine_all(requested, rules.configured, &rules.host);
-        if effective.security != Security::Deny {
-            check_words(&command)?;
+    /// As [`Door::decide`]; the command cannot be bound, or its yes does not count.
+    pub fn settle(&self, mut asked: Asked) -> Result<Settled, Fault> {
+        let considered = self.consider(&asked)?;
+        if let Some(decision) = asked.permit.take() {
+            if let Verdict::Denied(_) = considered.judgement.verdict {
+                return Err(self.denied(considered.judgement, &asked.run_id, &considered.rules));
+            }
+            return Ok(Settled::Run(Box::new(self.redeem(asked, &considered, &decision)?)));
         }
-        let cwd = self.workdir(question.workdir)?;
-        let judgement =
-            self.judge(&command, Input::Other, Some(&cwd), &rules, &effective, question.strict_inline_eval);
-        let mut explanation = explain(&judgement, &effective);
-        let side = |side, security: Option<Security>, ask: Option<policy::Ask>| Side {
-            side,
-            security: security.map(Security::as_str),
-            ask: ask.map(policy::Ask::as_str),
+        if matches!(considered.judgement.verdict, Verdict::NeedsApproval(_)) {
+            return Ok(Settled::Ask(Box::new(self.ask(&asked, &considered)?)));
+        }
+        Ok(Settled::Run(Box::new(self.unasked(asked, considered)?)))
+    }
+
+    /// The permit for what runs without anybody's yes.
+    fn unasked(&self, asked: Asked, mut considered: Considered) -> Result<Permit, Fault> {
+        considered.judgement = considered.judgement.without_approver();
+        let argv = match &considered.judgement.verdict {
+            Verdict::Run(Launch::AsSent) => asked.command.argv.clone(),
+            Verdict::Run(Launch::Argv(argv)) => argv.clone(),
+            Verdict::Run(Launch::Shell(text)) => command::by_shell(text.clone()),
+            Verdict::NeedsApproval(_) | Verdict::Denied(_) => {
+                return Err(self.denied(considered.judgement, &asked.run_id, &considered.rules));
+            }
         };
-        explanation.sides = vec![
-            side("host", Some(rules.host.security), Some(rules.host.ask)),
-            side("config", rules.configured.security, rules.configured.ask),
-            side("request", Some(requested.security), Some(requested.ask)),
-        ];
-        if command.text_for_shell {
-            let spans = policy::highlight::executable_spans(&command.text, &command.text);
-            explanation.executable_spans = spans.into_iter().map(|span| [span.start, span.end]).collect();
-        }
-        explanation
-            .notes
-            .extend(rules.allowlist.problems().iter().map(|problem| format!("out of force: {problem}")));
-        if effective.auto_allow_skills {
-            explanation.notes.push("the gateway's skills may allow more; they are not known here".to_owned());
-        }
-        let here = |text: &mut String| *text = self.localised(text);
-        explanation.hint.iter_mut().for_each(here);
-        for segment in &mut explanation.segments {
-            segment.add.iter_mut().chain(&mut segment.add_exact).for_each(here);
-        }
-        Ok(explanation)
+        self.permit(asked, &considered, argv, None, Kept::default())
     }
 
     /// A text in which the owner's command has the flags that this machine needs.
@@ -378,45 +294,9 @@ impl Door {
         Fault::new(code, message).hint(hint)
     }
 
-    /// Reads a request and decides.
-    ///
-    /// # Errors
-    /// See [`Asked::read`] and [`Door::decide`].
-    pub fn admit(&self, run: &pb::RunRequest) -> Result<Permit, Fault> {
-        self.decide(Asked::read(run)?)
-    }
-
     fn workdir(&self, given: &str) -> Result<PathBuf, Fault> {
         let name = Arc::clone(&self.name.read());
         workdir::resolve(given, &self.default_dir, self.home.as_deref(), &name)
-    }
-
-    /// The cleaned environment of this service, what the caller set, and our
-    /// own marks. Nothing of the gateway's environment is here.
-    fn environment(
-        &self,
-        overrides: &[(String, String)],
-        cwd: &Path,
-        mode: &Mode,
-        run_id: &RunId,
-    ) -> Vec<EnvVar> {
-        let mut env = self.base_env.clone();
-        env.remove(&OsString::from("OLDPWD"));
-        for (key, value) in overrides {
-            env.insert(key.into(), value.into());
-        }
-        env.insert("PWD".into(), cwd.into());
-        for (key, value) in policy::CHILD_MARKERS {
-            env.insert(key.into(), value.into());
-        }
-        env.insert("FARRUN_RUN_ID".into(), run_id.as_str().into());
-        if matches!(mode, Mode::Terminal { .. }) {
-            let term = env.get(&OsString::from("TERM")).cloned().unwrap_or_default();
-            if term.is_empty() || term == "dumb" {
-                env.insert("TERM".into(), "xterm-256color".into());
-            }
-        }
-        env.into_iter().map(|(key, value)| (key.into_vec(), value.into_vec())).collect()
     }
 }
 
@@ -428,26 +308,6 @@ fn check_words(command: &Command) -> Result<(), Fault> {
         format!("SYSTEM_RUN_DENIED: command env assignment rejected: {rejected}"),
     )
     .hint("leave these variables out; the node's own values are used"))
-}
-
-/// The entries that satisfied a plan.
-fn used(plan: &Plan, rules: &AgentRules, agent: Option<&str>, text: &str) -> Vec<RuleUsage> {
-    let entries = rules.allowlist.entries();
-    plan.each()
-        .filter_map(|segment| {
-            let Ok(Grant::Entry { index, .. }) = &segment.decided else { return None };
-            let entry = entries.get(*index)?;
-            let program = segment.programs.iter().find(|(at, _)| *at == segment.subject);
-            Some(RuleUsage {
-                agent: agent.map(str::to_owned),
-                pattern: entry.pattern.clone(),
-                arg_pattern: entry.arg_pattern.clone(),
-                at_ms: usage_now(),
-                command: text.chars().take(512).collect(),
-                resolved_path: program.map(|(_, program)| program.file.real.display().to_string()),
-            })
-        })
-        .collect()
 }
 
 /// The wire's word.

@@ -15,6 +15,7 @@ use fault::{ErrorCode, Fault};
 use identity::Pin;
 use link::{Backoff, Outbox, dial::dial};
 use proto::v1::{self as pb, gateway_frame, node_frame::Frame, node_link_client::NodeLinkClient};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
@@ -124,6 +125,8 @@ async fn once(
     course: &mut Course,
     stopping: &CancellationToken,
 ) -> End {
+    // Before the hello: what ends after its inventory was made is told.
+    let ends = node.ends();
     let connected = async {
         match connect(node, paired).await {
             Ok(connected) => Ok(connected),
@@ -151,7 +154,7 @@ async fn once(
         welcome.display_name,
         welcome.node_id.get(..12).unwrap_or(&welcome.node_id)
     ));
-    let end = serve(node, paired, outbox, frames, &welcome, stopping).await;
+    let end = serve(node, paired, (outbox, frames), ends, &welcome, stopping).await;
     // A link that breaks as soon as it is up is no reason to hurry.
     if since.elapsed() >= STABLE_AFTER {
         course.backoff.reset();
@@ -200,8 +203,8 @@ async fn connect(node: &Node, paired: &Paired) -> Result<Connected, Fault> {
 async fn serve(
     node: &Arc<Node>,
     paired: &mut Paired,
-    outbox: NodeOutbox,
-    mut frames: Streaming<pb::GatewayFrame>,
+    (outbox, mut frames): (NodeOutbox, Streaming<pb::GatewayFrame>),
+    mut ends: broadcast::Receiver<pb::SessionEnded>,
     welcome: &pb::Welcome,
     stopping: &CancellationToken,
 ) -> End {
@@ -225,6 +228,16 @@ async fn serve(
                     Err(fault) => tracing::error!(%fault, "no renewal request could be made"),
                 }
                 renew.as_mut().reset(tokio::time::Instant::now() + RENEW_RETRY);
+                continue;
+            }
+            ended = ends.recv() => {
+                let Ok(ended) = ended else {
+                    return End::Broken(Fault::new(ErrorCode::Disconnected, "the gateway reads too slowly"));
+                };
+                let frame = pb::NodeFrame { frame: Some(Frame::SessionEnded(ended)) };
+                if outbox.control(frame).await.is_err() {
+                    return End::Broken(Fault::new(ErrorCode::Disconnected, "the link is closed"));
+                }
                 continue;
             }
             () = stopping.cancelled() => {

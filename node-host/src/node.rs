@@ -1,11 +1,22 @@
 //! What all links of one node host share, and the way of a run through it.
 
+use std::sync::Arc;
+
 use fault::{ErrorCode, Fault};
 use proto::v1 as pb;
+use tokio::sync::{Semaphore, broadcast};
 
-use crate::enforce::{Asked, Door, ask_to_wire, security_to_wire};
+use crate::convert;
+use crate::enforce::{Asked, Decided, Door, Kept, Permit, Settled, ask_to_wire, security_to_wire};
 use crate::link::{Absent, Inputs};
 use crate::sessions::{Hold, Session, Sessions, StartError};
+
+/// Ends that may wait for a link to take them. A link that is slower comes back and says hello.
+const ENDS_MAX: usize = 4096;
+/// Decisions that look at files at one time: each may read as much as a program is large.
+const SETTLING_MAX: usize = 4;
+/// Output at the end of a command that is told with its end, in bytes.
+const TAIL_BYTES: u64 = 1024;
 
 /// One node host.
 #[derive(Debug)]
@@ -13,13 +24,17 @@ pub struct Node {
     /// Its own name; the gateway may know it under another.
     pub display_name: String,
     /// What decides.
-    pub door: Door,
+    pub door: Arc<Door>,
     /// What runs.
     pub sessions: Sessions,
     /// What was typed.
     pub(crate) inputs: Inputs,
     /// Who was cut off while reading.
     pub(crate) absent: Absent,
+    /// What has just ended.
+    ends: broadcast::Sender<pb::SessionEnded>,
+    /// Who may look at files for a decision.
+    settling: Semaphore,
 }
 
 /// The session of a run.
@@ -33,12 +48,31 @@ pub struct Begun {
     pub existing: bool,
     /// Variables of the request that do not reach the command.
     pub left_out_env: Vec<String>,
+    /// What its allow-always kept.
+    pub kept: Kept,
+}
+
+/// What became of a run.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It has a session.
+    Begun(Begun),
+    /// A person must say yes to this first. Nothing runs.
+    NeedsApproval(Box<pb::Plan>),
 }
 
 impl Node {
     /// A node host that no link serves yet.
     pub fn new(display_name: String, door: Door, sessions: Sessions) -> Self {
-        Self { display_name, door, sessions, inputs: Inputs::default(), absent: Absent::default() }
+        Self {
+            display_name,
+            door: Arc::new(door),
+            sessions,
+            inputs: Inputs::default(),
+            absent: Absent::default(),
+            ends: broadcast::Sender::new(ENDS_MAX),
+            settling: Semaphore::new(SETTLING_MAX),
+        }
     }
 
     /// Starts what the door permits. A run that had started is answered from its receipt, before the policy and the
@@ -46,25 +80,98 @@ impl Node {
     ///
     /// # Errors
     /// When a field is of no use, the run id is taken or its session gone, or the door or the system says no.
-    pub async fn start(&self, run: &pb::RunRequest) -> Result<Begun, Fault> {
+    pub async fn start(&self, run: &pb::RunRequest) -> Result<Outcome, Fault> {
         let pause = run.subscribe.as_ref().is_some_and(|subscribe| subscribe.pause_command);
         let asked = Asked::read(run)?;
         let known = self.sessions.find_retry(asked.run_id(), asked.input_digest());
         if let Some(session) = known.map_err(|error| start_fault(&error))? {
             let hold = pause.then(|| session.hold(0));
-            return Ok(Begun { session, hold, existing: true, left_out_env: Vec::new() });
+            let (left_out_env, kept) = (Vec::new(), Kept::default());
+            return Ok(Outcome::Begun(Begun { session, hold, existing: true, left_out_env, kept }));
         }
-        let mut permit = self.door.decide(asked)?;
-        let (left_out_env, used) = permit.take_notes();
+        let permit = match self.decide(asked).await {
+            Ok(Settled::Run(permit)) => permit,
+            Ok(Settled::Ask(plan)) => return Ok(Outcome::NeedsApproval(plan)),
+            Err(fault) => {
+                self.door.note_denied(run, &fault);
+                return Err(fault);
+            }
+        };
+        self.begin(*permit, pause).await.map(Outcome::Begun)
+    }
+
+    /// What the door says. What takes a look at files takes it on a thread of its own.
+    ///
+    /// # Errors
+    /// The door's, and a thread that cannot be had.
+    pub async fn decide(&self, asked: Asked) -> Result<Settled, Fault> {
+        match self.door.decide(asked)? {
+            Decided::Run(permit) => Ok(Settled::Run(permit)),
+            Decided::Later(asked) => {
+                let internal =
+                    |error: &dyn std::fmt::Display| Fault::new(ErrorCode::Internal, error.to_string());
+                let _turn = self.settling.acquire().await.map_err(|error| internal(&error))?;
+                let door = Arc::clone(&self.door);
+                tokio::task::spawn_blocking(move || door.settle(*asked))
+                    .await
+                    .map_err(|error| internal(&error))?
+            }
+        }
+    }
+
+    async fn begin(&self, mut permit: Permit, pause: bool) -> Result<Begun, Fault> {
+        let notes = permit.take_notes();
         let request = permit.into_request();
+        let (run_id, label, cwd) = (request.run_id.clone(), request.label.clone(), request.cwd.clone());
         let started = if pause {
             self.sessions.start_held(request).await.map(|(session, hold)| (session, Some(hold)))
         } else {
             self.sessions.start(request).await.map(|session| (session, None))
         };
         let (session, hold) = started.map_err(|error| start_fault(&error))?;
-        self.door.approvals().note(used);
-        Ok(Begun { session, hold, existing: false, left_out_env })
+        self.door.approvals().note(notes.used);
+        self.door.note("run.started", || {
+            serde_json::json!({
+                "sessionId": session.id().as_str(), "runId": run_id.as_str(), "command": label, "cwd": cwd,
+                "approvalId": notes.approval_id,
+            })
+        });
+        self.note_end(session.clone(), notes.approval_id.is_some());
+        Ok(Begun { session, hold, existing: false, left_out_env: notes.left_out_env, kept: notes.kept })
+    }
+
+    /// Has the end of a session written down and told. `tail`: with the end of its output.
+    pub fn note_end(&self, session: Session, tail: bool) {
+        let (door, ends) = (Arc::clone(&self.door), self.ends.clone());
+        tokio::spawn(async move {
+            let mut progress = session.progress();
+            let Ok(over) = progress.wait_for(|progress| progress.exit.is_some()).await else { return };
+            let exit = over.exit.clone();
+            drop(over);
+            let info = session.info();
+            door.note("run.ended", || {
+                serde_json::json!({
+                    "sessionId": info.id.as_str(), "runId": info.run_id.as_str(), "end": exit.map(|exit| exit.to_string()),
+                })
+            });
+            let tail = if tail { session.tail(TAIL_BYTES) } else { Vec::new() };
+            // Without a link nobody listens; the next hello says it.
+            let _ = ends.send(pb::SessionEnded { session: Some(convert::session(&info)), tail: tail.into() });
+        });
+    }
+
+    /// The same for sessions that an earlier process of this node host started.
+    pub fn note_ends_of_old_sessions(&self) {
+        for info in self.sessions.list().into_iter().filter(|info| info.exit.is_none()) {
+            if let Some(session) = self.sessions.find(&info.id) {
+                self.note_end(session, true);
+            }
+        }
+    }
+
+    /// What ends from now on.
+    pub(crate) fn ends(&self) -> broadcast::Receiver<pb::SessionEnded> {
+        self.ends.subscribe()
     }
 
     /// The policy for an agent that no rule names, for display. A document

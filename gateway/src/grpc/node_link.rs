@@ -20,6 +20,7 @@ use crate::clock;
 use crate::config_cache::SkillBins;
 use crate::node_link::Link;
 use crate::registry::HelloFacts;
+use crate::runs;
 
 /// The first frame must be there by then.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -114,6 +115,10 @@ impl Service {
             older.end(Fault::new(ErrorCode::LinkReplaced, "a newer link of this node took over"));
         }
         tracing::info!(node = %node, connection = link.connection, "node connected");
+        // What ended while no link was up.
+        for session in hello.inventory {
+            runs::ended(gateway, node, pb::SessionEnded { session: Some(session), tail: bytes::Bytes::new() });
+        }
         Ok((link, skills))
     }
 
@@ -139,6 +144,7 @@ impl Service {
                                 format!("the node host is restarting, back in {} ms", notice.come_back_in_ms),
                             ));
                         }
+                        node_frame::Frame::SessionEnded(ended) => runs::ended(&self.0, link.node, ended),
                         node_frame::Frame::Hello(_) => {
                             return Fault::new(ErrorCode::InvalidRequest, "a second hello on one link");
                         }

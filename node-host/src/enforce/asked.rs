@@ -32,6 +32,12 @@ pub struct Asked {
     pub(super) agent: Option<String>,
     /// As given.
     pub(super) workdir: String,
+    /// The caller's name of its session; may be empty.
+    pub(super) session_key: String,
+    /// Somebody can be asked.
+    pub(super) can_ask: bool,
+    /// The decision about an earlier request for this run.
+    pub(super) permit: Option<Box<pb::Permit>>,
     pub(super) input_digest: [u8; 32],
 }
 
@@ -59,6 +65,9 @@ impl Asked {
             deadline_ms: deadline(run.deadline.as_ref())?,
             agent: (!run.agent_id.is_empty()).then(|| run.agent_id.clone()),
             workdir: run.workdir.clone(),
+            session_key: run.session_key.clone(),
+            can_ask: run.can_ask,
+            permit: run.permit.clone().map(Box::new),
             input_digest: digest(run),
         })
     }
@@ -69,6 +78,16 @@ impl Asked {
             Mode::Terminal { .. } | Mode::Pipes { stdin: Stdin::Open } => Input::Pipe,
             Mode::Pipes { stdin: Stdin::Null } => Input::Other,
         }
+    }
+
+    /// The caller may type into it.
+    pub(super) fn takes_input(&self) -> bool {
+        self.input() == Input::Pipe
+    }
+
+    /// It runs in a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self.mode, Mode::Terminal { .. })
     }
 
     /// The caller's name of the run.

@@ -1,13 +1,14 @@
 //! From a wire invocation to an argv that the system can take.
 
 use fault::{ErrorCode, Fault};
+use policy::plan::Invocation;
 use proto::v1 as pb;
 
 use super::invalid;
 use crate::process::EnvVar;
 
 /// The node's shell: not a login shell, so that the service's PATH stays.
-const SHELL: &str = "/bin/sh";
+pub(super) const SHELL: &str = "/bin/sh";
 /// Longest single argument, in bytes without its NUL (`MAX_ARG_STRLEN` of
 /// Linux, 32 pages).
 pub(super) const ARGUMENT_MAX: usize = 131_071;
@@ -23,6 +24,13 @@ pub(super) struct Command {
     pub(super) text: String,
     /// The shell reads the text.
     pub(super) text_for_shell: bool,
+}
+
+impl Command {
+    /// As the rules read it.
+    pub(super) fn invocation(&self) -> Invocation<'_> {
+        if self.text_for_shell { Invocation::Shell(&self.text) } else { Invocation::Argv(&self.argv) }
+    }
 }
 
 /// The words that have the node's shell run a text.

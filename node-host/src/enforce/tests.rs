@@ -1,3 +1,4 @@
+mod approvals;
 mod rules;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -45,9 +46,19 @@ fn argv(words: &[&str]) -> pb::RunRequest {
     pb::RunRequest { invocation: Some(pb::Invocation { form: Some(form) }), ..shell("") }
 }
 
+impl Door {
+    /// What the door says to a caller whose gateway can ask nobody.
+    fn admit(&self, run: &pb::RunRequest) -> Result<Permit, Fault> {
+        match self.decide(Asked::read(run)?)? {
+            Decided::Run(permit) => Ok(*permit),
+            Decided::Later(asked) => panic!("{asked:?} is not decided at once"),
+        }
+    }
+}
+
 fn env_of(permit: Permit) -> BTreeMap<String, String> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    permit.into_request().env.into_iter().map(|(k, v)| (text(k), text(v))).collect()
+    permit.request.env.into_iter().map(|(k, v)| (text(k), text(v))).collect()
 }
 
 #[test]

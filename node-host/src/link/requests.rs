@@ -15,7 +15,8 @@ use super::feeds::Feeds;
 use super::inputs::Writers;
 use crate::convert;
 use crate::enforce::{self, invalid};
-use crate::node::{Begun, Node};
+use crate::enforce::{Asked, Settled};
+use crate::node::{Begun, Node, Outcome};
 use crate::sessions::{Hold, Session};
 
 /// Requests at work at one time; more than the gateway keeps open is refused.
@@ -119,13 +120,15 @@ impl Node {
     async fn run(&self, run: pb::RunRequest) -> (Answer, Option<Started>) {
         let answer = |outcome| Answer::Run(pb::RunReply { outcome: Some(outcome) });
         match self.start(&run).await {
-            Ok(Begun { session, hold, existing, left_out_env }) => {
+            Ok(Outcome::NeedsApproval(plan)) => (answer(pb::run_reply::Outcome::NeedsApproval(*plan)), None),
+            Ok(Outcome::Begun(Begun { session, hold, existing, left_out_env, kept })) => {
                 let started = pb::RunStarted {
                     session: Some(convert::session(&session.info())),
                     existing,
                     workdir: session.workdir().to_owned(),
                     left_out_env,
-                    ..pb::RunStarted::default()
+                    stored: kept.stored,
+                    not_stored: kept.not_stored,
                 };
                 let subscription = run.subscribe.map(|subscribe| Started { subscribe, session, hold });
                 (answer(pb::run_reply::Outcome::Started(started)), subscription)
@@ -144,8 +147,13 @@ impl Node {
             Command::Run(_) => return Err(invalid("a run is answered by its own path")),
             Command::Prepare(request) => {
                 let run = request.run.ok_or_else(|| invalid("nothing to prepare"))?;
-                let outcome = match self.door.admit(&run) {
-                    Ok(permit) => pb::prepare_reply::Outcome::Plan(permit.plan(&run)),
+                let prepared = match Asked::read(&run) {
+                    Ok(asked) => self.decide(asked).await,
+                    Err(fault) => Err(fault),
+                };
+                let outcome = match prepared {
+                    Ok(Settled::Run(permit)) => pb::prepare_reply::Outcome::Plan(permit.plan(&run)),
+                    Ok(Settled::Ask(plan)) => pb::prepare_reply::Outcome::Plan(*plan),
                     Err(fault) => pb::prepare_reply::Outcome::Refused(fault.into()),
                 };
                 Answer::Prepare(pb::PrepareReply { outcome: Some(outcome) })

@@ -10,7 +10,7 @@ use session::{ByteOffset, Exit, RunId, SessionId};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 
 use super::hold::{Hold, Wishes};
-use super::reader::LogReader;
+use super::reader::{LogReader, Read};
 use super::store;
 use crate::process::Mode;
 use crate::process::journal::Receipt;
@@ -193,6 +193,22 @@ impl Session {
     /// Reads output from an offset on.
     pub fn reader(&self, from: u64) -> LogReader {
         LogReader::new(self.clone(), from)
+    }
+
+    /// The last bytes of output that can be read, at most `max`.
+    pub fn tail(&self, max: u64) -> Vec<u8> {
+        let end = self.0.progress.borrow().end;
+        let mut reader = self.reader(end.saturating_sub(max));
+        let mut tail = Vec::new();
+        loop {
+            match reader.next(usize::try_from(max).unwrap_or(usize::MAX)) {
+                Ok(Read::Data(records)) => {
+                    records.iter().for_each(|record| tail.extend_from_slice(&record.bytes));
+                }
+                Ok(Read::Gap { .. }) => {}
+                Ok(Read::Empty | Read::End) | Err(_) => return tail,
+            }
+        }
     }
 
     /// Keeps everything from `from` on until it was read: the command waits instead.

@@ -90,6 +90,7 @@ pub fn plan_digest(plan: &pb::Plan) -> [u8; HASH_BYTES] {
         stdin_open,
         terminal,
         signature_required,
+        shell,
     } = plan;
     let mut form = Form::new(PLAN);
     form.each(argv, |form, word| form.text(word));
@@ -120,6 +121,7 @@ pub fn plan_digest(plan: &pb::Plan) -> [u8; HASH_BYTES] {
     form.flag(*stdin_open);
     form.flag(*terminal);
     form.flag(*signature_required);
+    form.each(shell.as_slice(), bound_file);
     Sha256::digest(&form.0).into()
 }
 
@@ -128,16 +130,18 @@ fn segment(form: &mut Form, segment: &pb::PlanSegment) {
     form.each(argv, |form, word| form.text(word));
     form.text(join);
     form.flag(*nested);
-    form.each(files, |form, file| {
-        let pb::BoundFile { role, word, path, real_path, device, inode, sha256 } = file;
-        form.word(*role);
-        form.number((*word).into());
-        form.text(path);
-        form.text(real_path);
-        form.number(*device);
-        form.number(*inode);
-        form.bytes(sha256);
-    });
+    form.each(files, bound_file);
+}
+
+fn bound_file(form: &mut Form, file: &pb::BoundFile) {
+    let pb::BoundFile { role, word, path, real_path, device, inode, sha256 } = file;
+    form.word(*role);
+    form.number((*word).into());
+    form.text(path);
+    form.text(real_path);
+    form.number(*device);
+    form.number(*inode);
+    form.bytes(sha256);
 }
 
 fn scope(form: &mut Form, scope: &pb::AlwaysScope) {

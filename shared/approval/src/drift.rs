@@ -34,13 +34,59 @@ pub struct Mismatch {
 /// anew each time (nonce, times, reasons, scopes) do not count.
 #[must_use]
 pub fn drift(approved: &pb::Plan, now: &pb::Plan) -> Option<Drift> {
-    let _ = (approved, now);
-    Some(Drift::Plan("not looked at".to_owned()))
+    let place = |plan: &pb::Plan| (plan.workdir.clone(), plan.workdir_device, plan.workdir_inode);
+    if place(approved) != place(now) {
+        return Some(Drift::Workdir(approved.workdir.clone()));
+    }
+    let shape = |plan: &pb::Plan| -> Vec<_> {
+        plan.segments.iter().map(|s| (s.argv.clone(), s.join.clone(), s.nested, s.files.len())).collect()
+    };
+    if shape(approved) != shape(now) {
+        return Some(Drift::Plan("the command is understood otherwise now".to_owned()));
+    }
+    let files = |plan: &pb::Plan| -> Vec<pb::BoundFile> {
+        plan.segments.iter().flat_map(|segment| segment.files.clone()).chain(plan.shell.clone()).collect()
+    };
+    let (then, today) = (files(approved), files(now));
+    if then.len() != today.len() {
+        return Some(Drift::Plan("other files are used now".to_owned()));
+    }
+    // A script is what people expect to be named first: its program seldom changes.
+    let mut changed: Vec<_> = then.iter().zip(&today).filter(|(then, today)| then != today).collect();
+    changed.sort_by_key(|(then, _)| then.role() != pb::bound_file::Role::Script);
+    if let Some((then, today)) = changed.first() {
+        let what = if then.path == today.path {
+            then.path.clone()
+        } else {
+            format!("{} is now {}", then.path, today.path)
+        };
+        return Some(match then.role() {
+            pb::bound_file::Role::Script => Drift::Script(what),
+            pb::bound_file::Role::Program
+            | pb::bound_file::Role::Directory
+            | pb::bound_file::Role::Unspecified => Drift::Program(what),
+        });
+    }
+    (approved.argv != now.argv).then(|| Drift::Plan("other words would be launched now".to_owned()))
 }
 
 /// The first field of the caller's that differs.
 #[must_use]
 pub fn mismatch(approved: &pb::Plan, now: &pb::Plan) -> Option<Mismatch> {
-    let _ = (approved, now);
-    Some(Mismatch { what: "the request", env: false })
+    let fields = [
+        ("the node", approved.node_id == now.node_id),
+        ("the agent", approved.agent_id == now.agent_id),
+        ("the session", approved.session_key == now.session_key),
+        ("the run id", approved.run_id == now.run_id),
+        ("the command", approved.command_text == now.command_text),
+        (VARIABLES, (&approved.env_names, &approved.env_hash) == (&now.env_names, &now.env_hash)),
+        (
+            "what the caller may type",
+            (approved.stdin_open, approved.terminal) == (now.stdin_open, now.terminal),
+        ),
+        ("the request", approved.input_digest == now.input_digest),
+    ];
+    fields.into_iter().find(|(_, same)| !same).map(|(what, _)| Mismatch { what, env: what == VARIABLES })
 }
+
+const VARIABLES: &str = "the variables";

@@ -9,6 +9,7 @@ mod edit;
 mod error;
 mod file;
 mod layer;
+mod reviewer;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -25,6 +26,7 @@ use layer::{ExecLayer, Layering};
 
 pub use error::ConfigError;
 pub use file::ConfigFile;
+pub use reviewer::{ReviewerConfig, ReviewerUrl};
 
 /// Longest file that is read, in bytes.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -51,6 +53,8 @@ pub struct ExecConfig {
     pub ask: Option<Ask>,
     /// Whether the automatic reviewer is asked first. Only while the ask in force is still the mode's own (§1.6).
     pub auto_review: AutoReview,
+    /// Who reviews; none: nobody, and a person is asked (§8.2).
+    pub reviewer: Option<ReviewerConfig>,
     /// The mode that `security` and `ask` come from, where no later layer changed one of them.
     pub mode: Option<Mode>,
     /// Where commands run: `auto`, `sandbox`, `gateway` or `node`.
@@ -61,6 +65,8 @@ pub struct ExecConfig {
     pub safe_bins: SafeBinsConfig,
     /// Inline code needs an explicit approval (§5).
     pub strict_inline_eval: bool,
+    /// From the start of an approved command to the notice that it still runs, in milliseconds; 0: none.
+    pub approval_running_notice_ms: Option<u64>,
     /// Words that name programs are marked for display (§8.4).
     pub command_highlighting: bool,
     /// Names of the programs of skills (`skills.bins`), for `autoAllowSkills` (§8.1).

@@ -2,7 +2,10 @@
 //!
 //! A plan is made once, by `analyse`. What is launched and what is shown comes from it; the text is not read again.
 
-use std::{ops::Range, path::PathBuf};
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, ops::Range, path::PathBuf};
 
 use crate::{
     command::Tag,
@@ -163,16 +166,29 @@ impl Plan {
     /// # Errors
     /// Some word would still be expanded by the shell (§3.9).
     pub fn launch(&self) -> Result<Launch, Expansion> {
+        self.launch_bound(&BTreeMap::new())
+    }
+
+    /// As [`Self::launch`], with other words in the place of some: those of the files that a yes is bound to, so that what
+    /// was verified is started and read, and not what lies at its path by then.
+    ///
+    /// A word is named by its segment, counted as [`Self::each`] does, and its place in that segment's argv. It may become
+    /// several, such as a starter and its arguments. The text of a shell is always put together from its commands, a word
+    /// that is not launched stays out, and no word goes without one in its place.
+    ///
+    /// # Errors
+    /// As [`Self::launch`].
+    pub fn launch_bound(&self, words: &BTreeMap<(usize, usize), Vec<String>>) -> Result<Launch, Expansion> {
         if let Some(expansion) = self.each().find_map(|segment| segment.expands) {
             return Err(expansion);
         }
         if let [only] = self.segments.as_slice() {
             let is_file = only.programs.first().is_some_and(|(at, _)| *at == 0);
             if self.direct || (is_file && !only.negated && only.assignments.is_empty()) {
-                return Ok(Launch::Argv(only.pinned()));
+                return Ok(Launch::Argv(only.pinned(0, words)));
             }
         }
-        Ok(Launch::Shell(render(&self.segments)))
+        Ok(Launch::Shell(render(&self.segments, 0, words)))
     }
 }
 
@@ -182,27 +198,31 @@ impl Segment {
         std::iter::once(self).chain(self.payload.iter().flat_map(|(_, inner)| inner))
     }
 
-    /// The words as they are launched.
-    fn pinned(&self) -> Vec<String> {
-        let mut words = self.argv.clone();
-        for (at, program) in &self.programs {
-            if let (Some(word), Some(path)) = (words.get_mut(*at), program.path.to_str()) {
-                path.clone_into(word);
+    /// The words as they are launched. `index` is the segment's own.
+    fn pinned(&self, index: usize, given: &BTreeMap<(usize, usize), Vec<String>>) -> Vec<String> {
+        let mut words = Vec::with_capacity(self.argv.len());
+        for (at, word) in self.argv.iter().enumerate() {
+            if self.omitted.contains(&at) {
+                continue;
+            }
+            let path = || {
+                let (_, program) = self.programs.iter().rev().find(|(program, _)| *program == at)?;
+                program.path.to_str()
+            };
+            match (&self.payload, given.get(&(index, at)).filter(|words| !words.is_empty())) {
+                (Some((text, inner)), _) if *text == at => words.push(render(inner, index + 1, given)),
+                (_, Some(others)) => words.extend_from_slice(others),
+                (_, None) => words.push(path().unwrap_or(word).to_owned()),
             }
         }
-        if let Some((at, inner)) = &self.payload
-            && let Some(word) = words.get_mut(*at)
-        {
-            *word = render(inner);
-        }
-        let mut index = 0..;
-        words.retain(|_| index.next().is_some_and(|at| !self.omitted.contains(&at)));
         words
     }
 }
 
-fn render(segments: &[Segment]) -> String {
+/// Commands as text, with the index of the first.
+fn render(segments: &[Segment], first: usize, given: &BTreeMap<(usize, usize), Vec<String>>) -> String {
     let mut text = String::new();
+    let mut index = first;
     for segment in segments {
         text.push_str(segment.join.canonical());
         if segment.negated {
@@ -216,11 +236,12 @@ fn render(segments: &[Segment]) -> String {
             text.push_str(&quote(&assigned.value));
             separator = " ";
         }
-        for word in segment.pinned() {
+        for word in segment.pinned(index, given) {
             text.push_str(separator);
             text.push_str(&quote(&word));
             separator = " ";
         }
+        index += segment.with_payload().count();
     }
     text
 }

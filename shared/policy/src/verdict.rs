@@ -292,7 +292,8 @@ fn unasked(plan: Option<&Plan>, reasons: &[Reason]) -> Denial {
 }
 
 /// The first reason in words.
-fn because(plan: Option<&Plan>, reasons: &[Reason]) -> String {
+#[must_use]
+pub fn because(plan: Option<&Plan>, reasons: &[Reason]) -> String {
     match reasons.first() {
         Some(Reason::AskAlways) | None => "ask=always".to_owned(),
         Some(Reason::InlineEval(found)) => {

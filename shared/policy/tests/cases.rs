@@ -5,6 +5,8 @@
 //! for row 37 of §12 of the specification, `S3.2-5` for a row of §3.2, `F005a` for a field case, `G11-4` for a gap.
 //! Expected values come from the specification and the decisions over it, never from a run of the code.
 
+#[path = "cases/binding.rs"]
+mod binding;
 #[path = "cases/commands.rs"]
 mod commands;
 #[path = "cases/documents.rs"]
@@ -70,11 +72,13 @@ macro_rules! files {
 files! {
     allowlist: commands::check,
     answers: commands::check,
+    bind: binding::check_bind,
     documents: documents::check,
     environment: environment::check,
     field: commands::check,
     gaps: commands::check,
     inline_eval: commands::check,
+    keep: binding::check_keep,
     plans: commands::check,
     runners: commands::check,
     safe_bins: commands::check,

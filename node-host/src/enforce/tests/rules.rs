@@ -107,14 +107,14 @@ fn a_shell_in_allowlist_mode_gets_few_variables_and_says_which_are_missing() {
     let mut run = shell("one");
     run.env = [("FOO", "x"), ("LANG", "C")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
     let mut permit = f.door.admit(&run).unwrap();
-    assert_eq!(permit.take_notes().0, Vec::<String>::new());
+    assert_eq!(permit.take_notes().left_out_env, Vec::<String>::new());
     assert_eq!(env_of(permit)["FOO"], "x");
 
     let star = r#"{"version":1,"defaults":{"security":"allowlist"},"agents":{"*":{"allowlist":["*"]}}}"#;
     private(&f.dir.path().join("exec-approvals.json"), star);
     run.invocation = shell("sh -c 'echo $FOO'").invocation;
     let mut permit = f.door.admit(&run).unwrap();
-    assert_eq!(permit.take_notes().0, ["FOO"]);
+    assert_eq!(permit.take_notes().left_out_env, ["FOO"]);
     let env = env_of(permit);
     assert_eq!((env.get("FOO"), env["LANG"].as_str()), (None, "C"));
 }

@@ -10,6 +10,7 @@ use policy::{
 use super::{
     ExecConfig,
     cursor::{Cursor, Refusal},
+    reviewer::ReviewerConfig,
 };
 
 const HOSTS: [&str; 4] = ["auto", "sandbox", "gateway", "node"];
@@ -25,6 +26,8 @@ pub(super) struct ExecLayer {
     profiles: BTreeMap<String, CustomProfile>,
     strict_inline_eval: Option<bool>,
     command_highlighting: Option<bool>,
+    reviewer: Option<ReviewerConfig>,
+    approval_running_notice_ms: Option<u64>,
 }
 
 /// The two ways to write a policy. One object uses one of them.
@@ -58,6 +61,11 @@ impl ExecLayer {
                 .map_or(Ok(BTreeMap::new()), |all| read_profiles(&all))?,
             strict_inline_eval: exec.member("strictInlineEval")?.map(|flag| flag.flag()).transpose()?,
             command_highlighting: exec.member("commandHighlighting")?.map(|flag| flag.flag()).transpose()?,
+            approval_running_notice_ms: exec
+                .member("approvalRunningNoticeMs")?
+                .map(|ms| ms.count().map(|ms| ms as u64))
+                .transpose()?,
+            reviewer: exec.member("reviewer")?.map(|reviewer| ReviewerConfig::read(&reviewer)).transpose()?,
         })
     }
 
@@ -147,6 +155,9 @@ impl Layering {
         replace(&mut rest.node, layer.node.as_ref());
         replace(&mut rest.safe_bins, layer.safe_bins.as_ref());
         replace(&mut rest.command_highlighting, layer.command_highlighting.as_ref());
+        replace(&mut rest.approval_running_notice_ms, layer.approval_running_notice_ms.as_ref());
+        // As a whole: the key for one endpoint must not go to another.
+        replace(&mut rest.reviewer, layer.reviewer.as_ref());
         for dir in &layer.trusted_dirs {
             if !rest.trusted_dirs.contains(dir) {
                 rest.trusted_dirs.push(dir.clone());
@@ -164,6 +175,8 @@ impl Layering {
             security: self.security,
             ask: self.ask,
             auto_review: self.mode.map_or(AutoReview::Off, |mode| mode.policy().auto_review),
+            reviewer: rest.reviewer,
+            approval_running_notice_ms: rest.approval_running_notice_ms,
             mode: self.mode,
             host: rest.host,
             node: rest.node,

@@ -6,10 +6,10 @@ use policy::{
     AllowAlways, AllowEntry, Ask, AskFallback, EffectivePolicy, HostPolicy, Judgement, Requested, Security,
     Terms,
     allowlist::{Allowlist, cwd_argv_hash, node_command_marker},
-    analyse::Rules,
+    analyse::{Rules, analyse},
     inline_eval::Input,
     judge,
-    plan::Invocation,
+    plan::{Invocation, Plan},
     resolve::Lookup,
     safe_bins::{SafeBins, SafeBinsConfig},
     skills::Skills,
@@ -25,7 +25,7 @@ const DEFAULT_SAFE_BINS: [&str; 6] = ["cut", "uniq", "head", "tail", "tr", "wc"]
 pub(crate) struct Setup {
     machine: Machine,
     path: String,
-    cwd: PathBuf,
+    pub(crate) cwd: PathBuf,
     home: PathBuf,
     allowlist: Vec<AllowEntry>,
     safe_bins: SafeBinsConfig,
@@ -36,7 +36,9 @@ pub(crate) struct Setup {
     /// The command is a JSON array of words that no shell sees.
     pub(crate) argv: bool,
     /// Where the first command's input comes from.
-    input: Input,
+    pub(crate) input: Input,
+    /// Files that the node's user could change.
+    pub(crate) changeable: Vec<String>,
 }
 
 impl Setup {
@@ -61,6 +63,7 @@ impl Setup {
             strict: false,
             argv: false,
             input: Input::Other,
+            changeable: Vec::new(),
         };
         for word in column.split(' ').filter(|word| !word.is_empty() && *word != "-") {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -83,6 +86,7 @@ impl Setup {
             "strict" => self.strict = true,
             "argv" => self.argv = true,
             "stdin" => self.input = Input::Pipe,
+            "changeable" => self.changeable.push(value.to_owned()),
             "cwd" => self.cwd = value.into(),
             "path" => self.path = value.to_owned(),
             "plant" => self.machine.plant(value),
@@ -114,20 +118,37 @@ impl Setup {
 
     /// The judgement of a command under this setup.
     pub(crate) fn judge(&self, command: &Command) -> Judgement {
-        let lookup =
-            |path| Lookup { files: &self.machine, path, cwd: Some(&self.cwd), home: Some(&self.home) };
+        let policy = EffectivePolicy::combine(self.requested, &self.host);
+        let terms = Terms { policy: &policy, strict_inline_eval: self.strict };
+        self.with_rules(|rules| judge(command.invocation(), self.lookup(&self.path), rules, terms))
+    }
+
+    /// The plan of a command, with more rules than there are.
+    pub(crate) fn plan(&self, command: &Command, more: &[AllowEntry]) -> Result<Plan, String> {
+        let mut setup = self.clone();
+        setup.allowlist.extend_from_slice(more);
+        setup
+            .with_rules(|rules| analyse(command.invocation(), setup.lookup(&setup.path), rules))
+            .map_err(|unreadable| format!("unreadable: {}", unreadable.label.as_str()))
+    }
+
+    /// Where names are looked up by default.
+    pub(crate) fn usual_lookup(&self) -> Lookup<'_> {
+        self.lookup(&self.path)
+    }
+
+    fn lookup<'a>(&'a self, path: &'a str) -> Lookup<'a> {
+        Lookup { files: &self.machine, path, cwd: Some(&self.cwd), home: Some(&self.home) }
+    }
+
+    fn with_rules<T>(&self, decide: impl FnOnce(Rules<'_>) -> T) -> T {
         let merged = [("/bin", "/usr/bin"), ("/sbin", "/usr/bin")].map(|(a, b)| (a.into(), b.into()));
         let allowlist = Allowlist::compile(&self.allowlist, Some(Path::new(&self.home)), &merged);
         let (safe_bins, _) = SafeBins::new(&self.safe_bins);
         // The list was made when PATH was the ordinary one.
-        let skills = Skills::find(self.skills.iter().map(String::as_str), &lookup("/opt/tools:/usr/bin"));
-        let policy = EffectivePolicy::combine(self.requested, &self.host);
-        judge(
-            command.invocation(),
-            lookup(&self.path),
-            Rules { allowlist: &allowlist, safe_bins: &safe_bins, skills: &skills, input: self.input },
-            Terms { policy: &policy, strict_inline_eval: self.strict },
-        )
+        let skills =
+            Skills::find(self.skills.iter().map(String::as_str), &self.lookup("/opt/tools:/usr/bin"));
+        decide(Rules { allowlist: &allowlist, safe_bins: &safe_bins, skills: &skills, input: self.input })
     }
 }
 
