@@ -51,6 +51,8 @@ struct Question {
     run: pb::RunRequest,
     plan: pb::Plan,
     on_close: OnClose,
+    /// Who asked for the run.
+    by: String,
 }
 
 /// Whether it is of use to have the node ask: somebody could answer.
@@ -78,7 +80,7 @@ pub(crate) async fn ask(
     exec: &ExecConfig,
 ) -> Result<Begun, Fault> {
     check_plan(&link, &run, &plan)?;
-    let question = Question { gateway: Arc::clone(gateway), link, run, plan, on_close };
+    let question = Question { gateway: Arc::clone(gateway), link, run, plan, on_close, by: caller.name.clone() };
     match question.reviewed(exec).await? {
         Reviewed::Run(permit) => return question.run_with(permit).await.map(|s| Begun::Started(Box::new(s))),
         Reviewed::Person => {}
@@ -203,9 +205,12 @@ impl Question {
     async fn run_with(&self, permit: pb::Permit) -> Result<Started, Fault> {
         let id = permit.approval_id.clone();
         let run = pb::RunRequest { permit: Some(permit), ..self.run.clone() };
-        let sent = start::send(&self.gateway, Arc::clone(&self.link), run, self.on_close).await;
+        let sent = start::send(&self.gateway, Arc::clone(&self.link), run.clone(), self.on_close).await;
         match sent.map_err(|fault| self.failed(&id, fault))? {
-            Sent::Started(started) => Ok(Started { approval_id: id, ..started }),
+            Sent::Started(started) => {
+                runs::started(&self.gateway, &started, &run, &self.by);
+                Ok(Started { approval_id: id, ..started })
+            }
             Sent::NeedsApproval(..) => Err(unexpected()),
         }
     }
@@ -217,14 +222,20 @@ impl Question {
 
     async fn fall_back_from(&self, id: &str, reason: &str) -> Result<Started, Fault> {
         let run = pb::RunRequest { can_ask: false, permit: None, ..self.run.clone() };
-        match start::send(&self.gateway, Arc::clone(&self.link), run, self.on_close).await {
-            Ok(Sent::Started(started)) => Ok(started),
+        match start::send(&self.gateway, Arc::clone(&self.link), run.clone(), self.on_close).await {
+            Ok(Sent::Started(started)) => {
+                runs::started(&self.gateway, &started, &run, &self.by);
+                Ok(started)
+            }
             Ok(Sent::NeedsApproval(..)) => Err(unexpected()),
             Err(fault) if refused(&fault) => {
                 let missed = self.plan.reasons.iter().any(|reason| reason == "allowlist-miss");
                 let miss = if missed { ": allowlist-miss" } else { "" };
                 let denied = self.denied(id, &format!("{reason}{miss}"));
-                Err(Fault { hint: fault.hint, ..denied })
+                Err(match fault.hint {
+                    Some(hint) => denied.hint(hint),
+                    None => denied,
+                })
             }
             Err(fault) => Err(fault),
         }

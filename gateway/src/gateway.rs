@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use proto::v1 as pb;
 use tokio_util::sync::CancellationToken;
 
+use crate::approvals::Approvals;
 use crate::clock;
 use crate::config_cache::ConfigCache;
 use crate::notices::Notices;
@@ -55,6 +56,10 @@ pub struct Gateway {
     pub authority: Authority,
     /// What happened to commands.
     pub(crate) notices: Notices,
+    /// Requests for a person's yes.
+    pub(crate) approvals: Arc<Approvals>,
+    /// What is asked, decided and run is written down here.
+    log: Arc<audit::Log>,
     /// Commands whose end was not heard of.
     pub(crate) runs: Runs,
     /// Reviews commands under `mode=auto`.
@@ -84,8 +89,18 @@ impl Gateway {
         let server = authority.issue_server(OTHER_CERTIFICATE_LIFETIME, clock::now()).map_err(internal)?;
         let certificate = Arc::new(ServerCertificate::new(server).map_err(internal)?);
         let config = ConfigCache::new(state.openclaw_json());
+        let log = audit::Log::open(&state.gateway_audit()).map_err(|error| {
+            Fault::new(ErrorCode::StoreUnreadable, error.to_string()).hint(
+                "move gateway/audit away to start a new one; `gateway audit verify` reads it where it lies",
+            )
+        })?;
+        let log = Arc::new(log);
+        let stopping = CancellationToken::new();
+        let approvals = Approvals::open(Arc::clone(&store), Some(Arc::clone(&log)), stopping.clone())?;
         Ok(Arc::new(Self {
             settings,
+            approvals: Arc::new(approvals),
+            log,
             config,
             registry,
             pairing: Mutex::default(),
@@ -96,7 +111,7 @@ impl Gateway {
             reviewer: Reviewer::default(),
             certificate,
             started_at: clock::now_ms(),
-            stopping: CancellationToken::new(),
+            stopping,
             deriving: tokio::sync::Mutex::default(),
             kills: Arc::new(tokio::sync::Semaphore::new(crate::kills::KILLS_MAX)),
         }))
@@ -104,7 +119,9 @@ impl Gateway {
 
     /// Writes something down. A log that cannot be written is told of and stops nothing.
     pub(crate) fn audit(&self, kind: &str, data: impl FnOnce() -> serde_json::Value) {
-        let _ = (kind, data);
+        if let Err(error) = self.log.append(kind, data()) {
+            tracing::error!(kind, %error, "the audit log could not be written");
+        }
     }
 
     /// Signs a node's request and notes the end of its certificate.

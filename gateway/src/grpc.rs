@@ -1,5 +1,6 @@
 //! The RPC services: translate, authorise, call. No logic of their own.
 
+mod approvals;
 mod auth;
 mod enrolment;
 mod node_link;
@@ -8,6 +9,7 @@ mod tools;
 
 use std::sync::Arc;
 
+use proto::v1::approvals_server::ApprovalsServer;
 use proto::v1::enrolment_server::EnrolmentServer;
 use proto::v1::node_link_server::NodeLinkServer;
 use proto::v1::operator_server::OperatorServer;
@@ -30,5 +32,6 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> Routes {
     Routes::new(NodeLinkServer::new(service.clone()).max_decoding_message_size(MESSAGE_MAX))
         .add_service(EnrolmentServer::new(service.clone()).max_decoding_message_size(64 * 1024))
         .add_service(OperatorServer::new(service.clone()).max_decoding_message_size(MESSAGE_MAX))
+        .add_service(ApprovalsServer::new(service.clone()).max_decoding_message_size(64 * 1024))
         .add_service(ToolsServer::new(service).max_decoding_message_size(MESSAGE_MAX))
 }

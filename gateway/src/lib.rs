@@ -6,6 +6,8 @@
 //! (choose the node, dispatch) → `node_link` (the link) → the node host; back
 //! through `node_link` → `feed` → `follow` → the caller.
 
+mod approvals;
+mod asking;
 pub mod cli;
 mod clock;
 mod config_cache;

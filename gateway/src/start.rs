@@ -3,18 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use config::ExecConfig;
 use fault::{ErrorCode, Fault};
 use identity::Fingerprint;
 use node_host::enforce::{ask_to_wire, security_to_wire};
 use prost::Message as _;
 use proto::v1::{self as pb, reply::Answer, request::Command};
 
+use crate::asking::{self, Begun, Caller};
 use crate::feed::FeedReader;
 use crate::follow::OnClose;
 use crate::gateway::Gateway;
 use crate::kills;
 use crate::node_link::{Link, Unanswered};
 use crate::requested::requested;
+use crate::runs;
 
 /// Limit of a run that names none (`runtime.md` §12).
 const DEFAULT_TIMEOUT_MS: u64 = 1_800_000;
@@ -57,7 +60,7 @@ pub struct Started {
 pub(crate) fn route(
     gateway: &Gateway,
     request: pb::ExecRequest,
-) -> Result<(Arc<Link>, pb::RunRequest), Fault> {
+) -> Result<(Arc<Link>, pb::RunRequest, ExecConfig), Fault> {
     check_host(&request)?;
     policy::check_overrides(request.env.iter().map(|(k, v)| (k.as_str(), v.as_str())))
         .map_err(|rejected| Fault::new(ErrorCode::EnvRejected, format!("Security Violation: {rejected}")))?;
@@ -97,16 +100,45 @@ pub(crate) fn route(
         )
         .hint("send the data as input (`--stdin`) or write it to a file first"));
     }
-    Ok((link, run))
+    Ok((link, run, exec))
 }
 
-/// Starts a session, exactly once, and reads it from its first byte.
+/// What the node said to a run.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// It runs.
+    Started(Started),
+    /// A person must say yes to this plan.
+    NeedsApproval(Arc<Link>, Box<pb::Plan>),
+}
+
+/// Starts a session, exactly once, and reads it from its first byte. Where a person must be asked, that comes first.
 pub(crate) async fn start(
     gateway: &Arc<Gateway>,
     request: pb::ExecRequest,
     on_close: OnClose,
-) -> Result<Started, Fault> {
-    let (mut link, run) = route(gateway, request)?;
+    caller: Caller,
+) -> Result<Begun, Fault> {
+    let (link, mut run, exec) = route(gateway, request)?;
+    run.can_ask = asking::can_ask(gateway, &caller, &exec);
+    match send(gateway, link, run.clone(), on_close).await? {
+        Sent::Started(started) => {
+            runs::started(gateway, &started, &run, &caller.name);
+            Ok(Begun::Started(Box::new(started)))
+        }
+        Sent::NeedsApproval(link, plan) => {
+            Box::pin(asking::ask(gateway, link, run, *plan, on_close, caller, &exec)).await
+        }
+    }
+}
+
+/// Has the node decide about a run, and start it at most once however often it is asked.
+pub(crate) async fn send(
+    gateway: &Arc<Gateway>,
+    mut link: Arc<Link>,
+    run: pb::RunRequest,
+    on_close: OnClose,
+) -> Result<Sent, Fault> {
     let until = Instant::now() + START_TIMEOUT + RETRY_WITHIN;
     // Once an attempt went unanswered, no later answer proves that nothing ran.
     let mut may_run = false;
@@ -114,7 +146,7 @@ pub(crate) async fn start(
         let (node, why) = (
             link.node,
             match dispatch(&link, run.clone(), on_close).await {
-                Ok(started) => return Ok(started),
+                Ok(sent) => return Ok(sent),
                 Err(Unanswered::Refused(fault)) if !may_run => return Err(fault),
                 Err(Unanswered::NotSent(fault)) if !may_run => {
                     return Err(Fault::new(
@@ -165,12 +197,9 @@ fn unknown(
     .hint("check before you repeat it; `gateway sessions` lists it once the node is back")
 }
 
-async fn dispatch(
-    link: &Arc<Link>,
-    mut run: pb::RunRequest,
-    on_close: OnClose,
-) -> Result<Started, Unanswered> {
+async fn dispatch(link: &Arc<Link>, mut run: pb::RunRequest, on_close: OnClose) -> Result<Sent, Unanswered> {
     let pause = on_close == OnClose::Kill;
+    let may_ask = run.can_ask && run.permit.is_none();
     let (reader, subscribe) = link.open_feed(None, 0, pause).map_err(Unanswered::NotSent)?;
     let subscription = subscribe.subscription;
     run.subscribe = Some(subscribe);
@@ -193,7 +222,7 @@ async fn dispatch(
             if !pause {
                 link.share_feed(subscription, &session.session_id);
             }
-            Ok(Started {
+            Ok(Sent::Started(Started {
                 link: Arc::clone(link),
                 session,
                 reader,
@@ -203,16 +232,19 @@ async fn dispatch(
                 approval_id: String::new(),
                 stored,
                 not_stored,
-            })
+            }))
         }
         pb::run_reply::Outcome::Started(_) => Err(Unanswered::Lost(Fault::new(
             ErrorCode::Internal,
             "the node started a session and did not name it",
         ))),
         pb::run_reply::Outcome::Refused(fault) => Err(Unanswered::Refused(fault.into())),
-        pb::run_reply::Outcome::NeedsApproval(_) => Err(Unanswered::Lost(Fault::new(
+        pb::run_reply::Outcome::NeedsApproval(plan) if may_ask => {
+            Ok(Sent::NeedsApproval(Arc::clone(link), Box::new(plan)))
+        }
+        pb::run_reply::Outcome::NeedsApproval(_) => Err(Unanswered::Refused(Fault::new(
             ErrorCode::Internal,
-            "the node asked though nobody can be asked",
+            "the node asked though nobody can be asked; nothing ran",
         ))),
     }
 }

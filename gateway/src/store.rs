@@ -1,4 +1,4 @@
-//! What the gateway must remember across a restart: nodes, invites, operators.
+//! What the gateway must remember across a restart: nodes, invites, operators, approvals.
 //!
 //! A trait, so that another engine can take the place of the embedded one. It
 //! holds nothing about sessions: those belong to their nodes.
@@ -8,6 +8,7 @@ mod sqlite;
 use std::fmt::Debug;
 
 use identity::Fingerprint;
+use proto::v1 as pb;
 
 pub use sqlite::SqliteStore;
 
@@ -107,6 +108,16 @@ pub trait Store: Send + Sync + Debug {
     fn operators(&self) -> Result<Vec<OperatorRecord>, StoreError>;
     /// Inserts or replaces an operator of that name.
     fn put_operator(&self, operator: &OperatorRecord) -> Result<(), StoreError>;
+    /// Inserts or replaces a request for a person's yes.
+    fn put_approval(&self, approval: &pb::Approval) -> Result<(), StoreError>;
+    /// Those that are open, oldest first.
+    fn open_approvals(&self) -> Result<Vec<pb::Approval>, StoreError>;
+    /// Those that are closed, newest end first.
+    fn closed_approvals(&self, limit: u32) -> Result<Vec<pb::Approval>, StoreError>;
+    /// The one of this id in any case, or up to two whose ids begin so.
+    fn approvals_like(&self, prefix: &str) -> Result<Vec<pb::Approval>, StoreError>;
+    /// Forgets those that were closed before a moment.
+    fn forget_approvals(&self, before: UnixMs) -> Result<(), StoreError>;
     /// Removes an operator; yields whether there was one.
     fn remove_operator(&self, name: &str) -> Result<bool, StoreError>;
 }

@@ -117,7 +117,11 @@ impl Service {
         tracing::info!(node = %node, connection = link.connection, "node connected");
         // What ended while no link was up.
         for session in hello.inventory {
-            runs::ended(gateway, node, pb::SessionEnded { session: Some(session), tail: bytes::Bytes::new() });
+            runs::ended(
+                gateway,
+                node,
+                pb::SessionEnded { session: Some(session), tail: bytes::Bytes::new() },
+            );
         }
         Ok((link, skills))
     }

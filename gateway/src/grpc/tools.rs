@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
+use futures_util::future::BoxFuture;
 use proto::v1::{self as pb, Role, client_frame, reply::Answer, request::Command, tools_server::Tools};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
@@ -12,9 +13,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Service;
-use crate::follow::{Follow, OnClose};
+use crate::asking::{Begun, Caller};
+use crate::follow::{Events as EventSender, Follow, OnClose};
 use crate::input;
-use crate::start::{self, Started};
+use crate::start;
 
 /// Events that may wait for a slow client. Credit stops the node beyond that.
 const EVENTS_MAX: usize = 8;
@@ -32,28 +34,24 @@ impl Tools for Service {
     type EventsStream = Pin<Box<dyn Stream<Item = Result<pb::Notice, Status>> + Send>>;
 
     async fn exec(&self, request: Request<pb::ExecRequest>) -> Result<Response<Events>, Status> {
-        self.require(&request, Role::Write)?;
+        let name = self.require(&request, Role::Write)?.name().to_owned();
         let request = request.into_inner();
         let on_close = OnClose::of(request.on_close());
-        let gateway = Arc::clone(&self.0);
-        let start = async move { start::start(&gateway, request, on_close).await };
-        Ok(Response::new(self.stream(start, on_close, None)))
+        Ok(Response::new(self.stream(self.starter(request, name), on_close, None)))
     }
 
     async fn interact(
         &self,
         request: Request<Streaming<pb::ClientFrame>>,
     ) -> Result<Response<Events>, Status> {
-        self.require(&request, Role::Write)?;
+        let name = self.require(&request, Role::Write)?.name().to_owned();
         let mut frames = request.into_inner();
         let first = frames.message().await?.and_then(|frame| frame.frame);
-        let gateway = Arc::clone(&self.0);
         match first {
             Some(client_frame::Frame::Start(request)) => {
                 let on_close = OnClose::of(request.on_close());
                 let typing = Typing { writer: (request.input_writer, 0), frames };
-                let start = async move { start::start(&gateway, request, on_close).await };
-                Ok(Response::new(self.stream(start, on_close, Some(typing))))
+                Ok(Response::new(self.stream(self.starter(request, name), on_close, Some(typing))))
             }
             Some(client_frame::Frame::Attach(request)) => {
                 // Whoever attaches is a guest unless it says otherwise.
@@ -62,7 +60,11 @@ impl Tools for Service {
                     pb::OnClose::Keep | pb::OnClose::Unspecified => OnClose::Keep,
                 };
                 let typing = Typing { writer: (request.input_writer, request.input_offset), frames };
-                let start = async move { start::attach(&gateway, &request, on_close).await };
+                let gateway = Arc::clone(&self.0);
+                let start = move |_| async move {
+                    let started = start::attach(&gateway, &request, on_close).await?;
+                    Ok(Begun::Started(Box::new(started)))
+                };
                 Ok(Response::new(self.stream(start, on_close, Some(typing))))
             }
             _ => Err(Fault::new(ErrorCode::InvalidRequest, "the first frame starts or attaches").into()),
@@ -133,7 +135,9 @@ impl Tools for Service {
 
     async fn prepare(&self, request: Request<pb::ExecRequest>) -> Result<Response<pb::Plan>, Status> {
         self.require(&request, Role::Write)?;
-        let (link, run) = start::route(&self.0, request.into_inner())?;
+        let (link, mut run, _) = start::route(&self.0, request.into_inner())?;
+        // The plan is shown, not decided about.
+        run.can_ask = true;
         let command = Command::Prepare(pb::PrepareRequest { run: Some(run) });
         let outcome = match link.request(command, PREPARE).await.map_err(|e| e.fault())? {
             Answer::Prepare(reply) => reply.outcome,
@@ -191,21 +195,46 @@ impl Tools for Service {
 }
 
 impl Service {
+    /// Starts what is asked for; the caller hears of it when a person has to be asked.
+    fn starter(
+        &self,
+        request: pb::ExecRequest,
+        name: String,
+    ) -> impl FnOnce(EventSender) -> BoxFuture<'static, Result<Begun, Fault>> + Send + 'static {
+        let gateway = Arc::clone(&self.0);
+        let on_close = OnClose::of(request.on_close());
+        move |events| {
+            Box::pin(async move {
+                let caller = Caller {
+                    events,
+                    wait: request.approval_wait(),
+                    approval_id: request.approval_id.clone(),
+                    name,
+                };
+                start::start(&gateway, request, on_close, caller).await
+            })
+        }
+    }
+
     /// Starts (or finds) a session and follows it into a stream of events.
     ///
     /// All of it in a task of its own: a caller that leaves while its start is
     /// unanswered must not leave a command behind that nobody owns.
-    fn stream(
+    fn stream<F>(
         &self,
-        start: impl Future<Output = Result<Started, Fault>> + Send + 'static,
+        start: impl FnOnce(EventSender) -> F + Send + 'static,
         on_close: OnClose,
         typing: Option<Typing>,
-    ) -> Events {
+    ) -> Events
+    where
+        F: Future<Output = Result<Begun, Fault>> + Send + 'static,
+    {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let gateway = Arc::clone(&self.0);
         tokio::spawn(async move {
-            let started = match start.await {
-                Ok(started) => started,
+            let started = match start(events.clone()).await {
+                Ok(Begun::Started(started)) => *started,
+                Ok(Begun::Pending) => return,
                 Err(fault) => {
                     // A caller that is gone needs no error.
                     let _ = events.send(Err(fault.into())).await;

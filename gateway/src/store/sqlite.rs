@@ -1,16 +1,21 @@
 //! The embedded engine: SQLite in WAL mode, every commit on disk before it is
 //! reported.
 
+mod approvals;
+
 use std::path::Path;
 
 use identity::Fingerprint;
 use parking_lot::Mutex;
+use proto::v1 as pb;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use approvals::SCHEMA as APPROVALS;
 
 use super::{InviteRecord, NodeRecord, OperatorRecord, Store, StoreError, UnixMs};
 
 /// Version of the tables below, kept in `user_version`.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 const SCHEMA: &str = "
 CREATE TABLE nodes (
@@ -55,7 +60,13 @@ impl SqliteStore {
         let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         match found {
             0 => connection
-                .execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"))
+                .execute_batch(&format!(
+                    "BEGIN; {SCHEMA} {APPROVALS} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
+                ))
+                .map_err(failed)?,
+            // Version 1 knew no approvals.
+            1 => connection
+                .execute_batch(&format!("BEGIN; {APPROVALS} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"))
                 .map_err(failed)?,
             SCHEMA_VERSION => {}
             _ => return Err(StoreError::Version { path: shown(), found, known: SCHEMA_VERSION }),
@@ -167,6 +178,26 @@ impl Store for SqliteStore {
         })
     }
 
+    fn put_approval(&self, approval: &pb::Approval) -> Result<(), StoreError> {
+        self.write_approval(approval)
+    }
+
+    fn open_approvals(&self) -> Result<Vec<pb::Approval>, StoreError> {
+        self.read_open_approvals()
+    }
+
+    fn closed_approvals(&self, limit: u32) -> Result<Vec<pb::Approval>, StoreError> {
+        self.read_closed_approvals(limit)
+    }
+
+    fn approvals_like(&self, prefix: &str) -> Result<Vec<pb::Approval>, StoreError> {
+        self.find_approvals(prefix)
+    }
+
+    fn forget_approvals(&self, before: UnixMs) -> Result<(), StoreError> {
+        self.delete_approvals(before)
+    }
+
     fn remove_operator(&self, name: &str) -> Result<bool, StoreError> {
         self.run("remove an operator", |db| {
             Ok(db.execute("DELETE FROM operators WHERE name = ?", [name])? > 0)
@@ -240,10 +271,24 @@ mod tests {
     }
 
     #[test]
+    fn an_older_store_is_brought_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gateway.db");
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(&format!("{SCHEMA} PRAGMA user_version=1;")).unwrap();
+        drop(old);
+        let store = SqliteStore::open(&path).unwrap();
+        store.put_node(&node(1)).unwrap();
+        assert_eq!(store.open_approvals().unwrap(), []);
+        drop(store);
+        assert_eq!(SqliteStore::open(&path).unwrap().nodes().unwrap(), [node(1)]);
+    }
+
+    #[test]
     fn a_newer_store_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("gateway.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA user_version=7").unwrap();
-        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Version { found: 7, known: 1, .. })));
+        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Version { found: 7, known: 2, .. })));
     }
 }

@@ -151,6 +151,18 @@ impl StateDir {
         self.gateway_dir().join("gateway.lock")
     }
 
+    /// What the gateway writes down of requests, decisions and runs.
+    #[must_use]
+    pub fn gateway_audit(&self) -> PathBuf {
+        self.gateway_dir().join("audit")
+    }
+
+    /// The private key with which the person at this machine signs decisions (PEM).
+    #[must_use]
+    pub fn approver_key(&self) -> PathBuf {
+        self.path.join("approver-key.pem")
+    }
+
     /// The directory of the node's files.
     #[must_use]
     pub fn node_dir(&self) -> PathBuf {
@@ -179,6 +191,18 @@ impl StateDir {
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
         self.node_dir().join("sessions")
+    }
+
+    /// Whose decisions count on this node.
+    #[must_use]
+    pub fn approvers(&self) -> PathBuf {
+        self.node_dir().join("approvers.json")
+    }
+
+    /// What the node writes down of requests, decisions and runs.
+    #[must_use]
+    pub fn node_audit(&self) -> PathBuf {
+        self.node_dir().join("audit")
     }
 
     /// Held by the one node host that runs with this directory.
