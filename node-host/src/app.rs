@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::{Approvals, RemoteApprovals};
+use crate::approvers::ApproversFile;
 use crate::enforce::Door;
 use crate::enrol::{Enrolment, enrol};
 use crate::facts;
@@ -112,7 +113,14 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
     })?;
     let door =
         Door::new(approvals, state.openclaw_json(), std::env::vars_os(), &pass, default_dir, name.clone());
-    let door = door.with_state_dir(&state);
+    let log = audit::Log::open(&state.node_audit()).map_err(|error| {
+        Fault::new(ErrorCode::StoreUnreadable, error.to_string())
+            .hint("move node/audit away to start a new one; `node-host audit verify` reads it where it lies")
+    })?;
+    let door = door
+        .with_state_dir(&state)
+        .with_identity(key.fingerprint().to_hex(), ApproversFile::new(state.approvers()))
+        .with_audit(Arc::new(log));
     let node = Arc::new(Node::new(name, door, sessions));
     node.note_ends_of_old_sessions();
 

@@ -1,6 +1,9 @@
 //! The command line of `node-host`.
 
+mod approvers;
+pub mod audit;
 mod policy;
+pub mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +27,10 @@ pub struct Cli {
 enum Command {
     /// Pair with a gateway if need be, connect, and serve until stopped.
     Run(RunArgs),
+    /// Whose signed decisions count on this machine.
+    Approvers(approvers::ApproversArgs),
+    /// What was asked, decided and run on this machine, and whether the records are as they were written.
+    Audit(audit::AuditArgs),
     /// What may run on this machine, and why.
     Policy(policy::PolicyArgs),
 }
@@ -77,9 +84,23 @@ impl RunArgs {
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => args.run(),
+        Command::Approvers(args) => {
+            app::init_log();
+            approvers::run(args)
+        }
+        Command::Audit(args) => {
+            app::init_log();
+            audit::run(args)
+        }
         Command::Policy(args) => {
             app::init_log();
             policy::run(args)
         }
     }
+}
+
+/// A reader that has gone away is no error.
+fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }

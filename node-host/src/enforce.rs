@@ -13,7 +13,6 @@ mod content;
 mod disk;
 mod explained;
 mod grants;
-pub mod later;
 mod open_plans;
 mod permit;
 mod redeem;
@@ -27,9 +26,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use audit::Log;
 use config::StateDir;
 use fault::{ErrorCode, Fault};
-use later::{ApproversFile, Log};
 use parking_lot::RwLock;
 use policy::command::blocked_env_assignments;
 use policy::explain::OWNER_COMMAND;
@@ -41,6 +40,7 @@ use proto::v1 as pb;
 use session::RunId;
 
 use crate::approvals::Approvals;
+use crate::approvers::ApproversFile;
 
 pub use asked::Asked;
 use command::Command;
@@ -147,11 +147,6 @@ impl Door {
     pub fn with_audit(mut self, log: Arc<Log>) -> Self {
         self.audit = Some(log);
         self
-    }
-
-    /// Whether anything is written down.
-    pub(crate) fn is_audited(&self) -> bool {
-        self.audit.is_some()
     }
 
     /// Writes down that a run was refused.

@@ -7,6 +7,7 @@
 
 pub mod app;
 pub mod approvals;
+pub mod approvers;
 pub mod cli;
 mod convert;
 pub mod enforce;
@@ -17,4 +18,5 @@ mod link;
 pub mod node;
 pub mod process;
 pub mod sessions;
+pub mod starter;
 mod sys;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    node_host::cli::main()
+    node_host::starter::intercept().unwrap_or_else(node_host::cli::main)
 }

@@ -14,11 +14,12 @@ use policy::{Verdict, shell};
 use proto::v1 as pb;
 
 use super::command::{self, SHELL};
-use super::later::starter;
 use super::open_plans::PLAN_LIFE;
 use super::{Asked, Considered, Door, ask_to_wire, content, invalid, security_to_wire};
+use crate::process::bound::reads_descriptors;
 use crate::process::wire::{BOUND_FD, BOUND_MAX};
 use crate::process::{Bound, BoundFile, BoundRole};
+use crate::starter;
 
 /// A plan, what it would keep, and how it is launched.
 #[derive(Debug)]
@@ -52,7 +53,14 @@ impl Door {
         }
         let cwd = considered.cwd.metadata().map_err(|error| gone(&considered.cwd, &error))?;
         let bound = Bound {
-            files: wire_files.iter().map(to_holder).collect(),
+            files: wire_files
+                .iter()
+                .enumerate()
+                .map(|(index, file)| {
+                    let by_path = files.get(index).is_some_and(|file| !reads_descriptor(&plan, file.segment));
+                    to_holder(file, by_path)
+                })
+                .collect(),
             exec,
             workdir: (cwd.dev(), cwd.ino()),
             starter: argv.iter().any(|word| word.contains(starter::WORD)),
@@ -192,7 +200,7 @@ fn launch(plan: &Plan, files: &[ToBind]) -> Result<(Vec<String>, usize, Option<p
         let named = match file.role {
             Role::Program if direct(file) => continue,
             Role::Program => starter::words(index, &file.path.display().to_string()),
-            Role::Script if reads_descriptors(plan, file.segment) => vec![descriptor(index)],
+            Role::Script if reads_descriptor(plan, file.segment) => vec![descriptor(index)],
             // Checked by the holder at the last moment, and opened by its path.
             Role::Script => continue,
             // A relative one would start at whatever PWD says.
@@ -219,17 +227,11 @@ fn descriptor(index: usize) -> String {
     format!("/proc/self/fd/{}", BOUND_FD + i32::try_from(index).unwrap_or(0))
 }
 
-/// Interpreters that run a script from whatever they are given. Others go by the ending of its name, or look at the path
-/// behind it.
-const READ_DESCRIPTORS: [&str; 13] =
-    ["ash", "awk", "bash", "dash", "gawk", "ksh", "lua", "mawk", "perl", "php", "ruby", "sed", "sh"];
-
 /// Whether the interpreter of a segment takes its script as a descriptor.
-fn reads_descriptors(plan: &Plan, segment: usize) -> bool {
-    let Some(segment) = plan.each().nth(segment) else { return false };
-    let name = segment.argv.get(segment.subject).and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-    let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    READ_DESCRIPTORS.contains(&plain) || ["python", "zsh"].contains(&plain)
+fn reads_descriptor(plan: &Plan, segment: usize) -> bool {
+    let segment = plan.each().nth(segment);
+    let name = segment.and_then(|segment| segment.argv.get(segment.subject));
+    name.is_some_and(|name| reads_descriptors(name))
 }
 
 /// What is launched, as people read it: programs by their paths.
@@ -271,13 +273,15 @@ fn bound_file(path: &Path, role: pb::bound_file::Role, word: u32) -> Result<pb::
     })
 }
 
-fn to_holder(file: &pb::BoundFile) -> BoundFile {
+/// `by_path`: a script is opened by its path.
+fn to_holder(file: &pb::BoundFile, by_path: bool) -> BoundFile {
     BoundFile {
         path: file.path.clone().into(),
         device: file.device,
         inode: file.inode,
         sha256: <[u8; 32]>::try_from(file.sha256.as_ref()).ok(),
         role: match file.role() {
+            pb::bound_file::Role::Script if by_path => BoundRole::Named,
             pb::bound_file::Role::Script => BoundRole::Script,
             pb::bound_file::Role::Directory => BoundRole::Directory,
             pb::bound_file::Role::Program | pb::bound_file::Role::Unspecified => BoundRole::Program,

@@ -15,7 +15,7 @@ use session::RunId;
 use super::considered::Considered;
 use super::{Asked, Door, KILL_GRACE_MS, ask_to_wire, command, security_to_wire};
 use crate::approvals::usage_now;
-use crate::process::{Bound, EnvVar, Mode};
+use crate::process::{Bound, BoundRole, EnvVar, Mode};
 use crate::sessions::StartRequest;
 
 /// What became of an allow-always.
@@ -115,7 +115,10 @@ impl Door {
         } else {
             (overrides, Vec::new())
         };
-        let env = self.environment(&overrides, &considered.cwd, &mode, &run_id);
+        let mut env = self.environment(&overrides, &considered.cwd, &mode, &run_id);
+        if let Some(bound) = &bound {
+            env.extend(script_variables(bound));
+        }
         let used = plan.map(|plan| used(plan, considered.allowlist(), agent.as_deref(), &command.text));
         command::check_size(&argv, &env)?;
         let label = command.text.chars().take(512).collect();
@@ -168,6 +171,21 @@ impl Door {
         }
         env.into_iter().map(|(key, value)| (key.into_vec(), value.into_vec())).collect()
     }
+}
+
+/// What a program that runs from a descriptor cannot tell from its own name: where it lies, and for Python, which looks
+/// for modules beside its script, that directory.
+fn script_variables(bound: &Bound) -> Vec<EnvVar> {
+    let script = bound.files.iter().find(|file| file.role == BoundRole::Script);
+    let Some(file) = script.or_else(|| bound.files.get(bound.exec)) else { return Vec::new() };
+    let path = file.path.as_os_str().as_encoded_bytes();
+    let mut variables = vec![(b"FARRUN_SCRIPT".to_vec(), path.to_vec())];
+    if path.ends_with(b".py")
+        && let Some(dir) = file.path.parent()
+    {
+        variables.push((b"PYTHONPATH".to_vec(), dir.as_os_str().as_encoded_bytes().to_vec()));
+    }
+    variables
 }
 
 /// The entries that satisfied a plan.

@@ -135,7 +135,7 @@ impl Door {
         }
         let statement =
             approval::permit_statement(plan_digest, decision.decision(), decision.lasting.as_ref());
-        let approvers = self.approvers.load().map_err(Fault::from)?;
+        let approvers = self.approvers.load()?;
         let signer = approvers.iter().find(|approver| approver.key.as_bytes() == decision.key.as_ref());
         match signer {
             Some(approver) if approver.key.verify(&statement, &decision.signature) => {

@@ -99,8 +99,7 @@ impl RuleBook {
     /// The configuration cannot be used. Then nothing may run.
     pub(super) fn requires_signature(&self) -> Result<bool, Fault> {
         let config = self.config.load().map_err(|error| no_run(Fault::from(&error)))?;
-        let _ = config;
-        Ok(false)
+        Ok(config.require_signed())
     }
 
     /// These entries, ready, besides those of an agent.

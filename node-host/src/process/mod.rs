@@ -7,6 +7,7 @@
 //! Everything here is synchronous and runs in small single-threaded processes, except [`LauncherHandle`], which is the
 //! node's end. It does **not** decide whether a command may run, and does not know the gateway.
 
+pub(crate) mod bound;
 pub(crate) mod holder;
 pub(crate) mod journal;
 mod launcher;

@@ -18,6 +18,7 @@ use rustix::process::Pid;
 use rustix::termios::{Winsize, tcsetwinsize};
 use session::{StartFailure, StreamTag};
 
+use super::bound::Opened;
 use super::wire::{EnvVar, LaunchSpec, Mode, Stdin};
 use crate::sys;
 
@@ -58,7 +59,7 @@ pub(crate) struct NotStarted {
 }
 
 impl NotStarted {
-    fn new(kind: StartFailure, errno: i32, detail: impl Into<String>) -> NotStarted {
+    pub(super) fn new(kind: StartFailure, errno: i32, detail: impl Into<String>) -> NotStarted {
         let mut detail = detail.into();
         if let Some((at, _)) = detail.char_indices().nth(DETAIL_MAX) {
             detail.replace_range(at.., "…");
@@ -66,24 +67,36 @@ impl NotStarted {
         NotStarted { kind, errno, detail }
     }
 
-    fn system(kind: StartFailure, error: &io::Error, what: &str) -> NotStarted {
+    pub(super) fn system(kind: StartFailure, error: &io::Error, what: &str) -> NotStarted {
         NotStarted::new(kind, error.raw_os_error().unwrap_or(0), format!("{what}: {error}"))
     }
 }
 
 /// Starts the command of `spec`.
 pub(crate) fn spawn(spec: &LaunchSpec) -> Result<Spawned, NotStarted> {
-    check_workdir(&spec.cwd)?;
     let program = spec.argv.first().map_or("", String::as_str);
-    let path_variable = variable(&spec.env, b"PATH").unwrap_or(DEFAULT_PATH);
-    let path = resolve(program, path_variable, &spec.cwd)?;
+    // Checked first: what was approved is refused for having changed, whatever else is wrong with it by now.
+    let opened = spec.bound.as_deref().map(|bound| Opened::new(bound, &spec.cwd)).transpose()?;
+    let path = match &opened {
+        Some(opened) => opened.program().into(),
+        None => {
+            check_workdir(&spec.cwd)?;
+            let path_variable = variable(&spec.env, b"PATH").unwrap_or(DEFAULT_PATH);
+            resolve(program, path_variable, &spec.cwd)?
+        }
+    };
     let argv = spec.argv.iter().map(|arg| terminated(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     let env = environment(&spec.env, spec.mode)?;
     let path = terminated(path.as_os_str().as_bytes())?;
     let cwd = terminated(spec.cwd.as_os_str().as_bytes())?;
-    let start = |stdio: &sys::Stdio<'_>| {
-        sys::spawn(&path, &argv, &env, &cwd, stdio).map_err(|error| exec_failure(&error, program))
+    let passed = opened.as_ref().map(Opened::passed).unwrap_or_default();
+    let workdir = match &opened {
+        Some(opened) => sys::Workdir::Open(opened.workdir()),
+        None => sys::Workdir::Path(&cwd),
     };
+    let command = sys::Command { path: &path, argv: &argv, env: &env, workdir, passed: &passed };
+    let start =
+        |stdio: &sys::Stdio<'_>| sys::spawn(&command, stdio).map_err(|error| exec_failure(&error, program));
     match spec.mode {
         Mode::Pipes { stdin } => spawn_pipes(stdin, start),
         Mode::Terminal { cols, rows } => spawn_terminal(cols, rows, start),

@@ -127,8 +127,10 @@ pub struct BoundFile {
 pub enum BoundRole {
     /// It is executed.
     Program,
-    /// An interpreter or a shell reads it.
+    /// An interpreter or a shell reads it, from its descriptor.
     Script,
+    /// An interpreter reads it by its path: it goes by the ending, or by the path behind what it is given.
+    Named,
     /// A directory that the command changes to.
     Directory,
 }

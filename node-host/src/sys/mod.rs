@@ -3,10 +3,14 @@
 //! Owns fork, `posix_spawn` and the signal set-up of the small processes. Knows nothing of sessions.
 #![allow(unsafe_code)]
 
+mod exec;
 mod fork;
+mod lease;
 mod spawn;
 
+pub(crate) use exec::{ELF, exec_descriptor};
 pub(crate) use fork::{
     Terminated, child_signals, drain_signals, duplicate, fork_child, ignore_signals, signal_group, watch,
 };
-pub(crate) use spawn::{Stdio, spawn};
+pub(crate) use lease::{Lease, NoLease};
+pub(crate) use spawn::{Command, Stdio, Workdir, spawn};

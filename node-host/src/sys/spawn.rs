@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use rustix::process::Pid;
@@ -24,21 +24,38 @@ pub(crate) enum Stdio<'a> {
     Terminal(&'a CStr),
 }
 
-/// Starts `path` in a session of its own, with default signals, an empty mask, working directory `cwd` and the given
-/// descriptors.
+/// Where a command starts.
+#[derive(Debug)]
+pub(crate) enum Workdir<'a> {
+    /// By its path.
+    Path(&'a CStr),
+    /// The directory that is open here.
+    Open(BorrowedFd<'a>),
+}
+
+/// What is started.
+#[derive(Debug)]
+pub(crate) struct Command<'a> {
+    /// The program's path.
+    pub(crate) path: &'a CStr,
+    /// Its words.
+    pub(crate) argv: &'a [CString],
+    /// Its environment.
+    pub(crate) env: &'a [CString],
+    /// Where it starts.
+    pub(crate) workdir: Workdir<'a>,
+    /// Further descriptors, and the numbers that it gets them under.
+    pub(crate) passed: &'a [(BorrowedFd<'a>, RawFd)],
+}
+
+/// Starts a command in a session of its own, with default signals, an empty mask and the given descriptors.
 ///
 /// # Errors
 /// The error of the step that failed, that of `exec` included, with its own number.
-pub(crate) fn spawn(
-    path: &CStr,
-    argv: &[CString],
-    env: &[CString],
-    cwd: &CStr,
-    stdio: &Stdio<'_>,
-) -> io::Result<Pid> {
-    let argv = pointers(argv);
-    let env = pointers(env);
-    let actions = Actions::new(cwd, stdio)?;
+pub(crate) fn spawn(command: &Command<'_>, stdio: &Stdio<'_>) -> io::Result<Pid> {
+    let argv = pointers(command.argv);
+    let env = pointers(command.env);
+    let actions = Actions::new(command, stdio)?;
     let attributes = Attributes::new()?;
     let mut pid = 0;
     // SAFETY: `actions` and `attributes` are initialised and live until the end of the function; both arrays end with
@@ -46,7 +63,7 @@ pub(crate) fn spawn(
     check(unsafe {
         libc::posix_spawn(
             &raw mut pid,
-            path.as_ptr(),
+            command.path.as_ptr(),
             actions.0.as_ptr(),
             attributes.0.as_ptr(),
             argv.as_ptr(),
@@ -56,7 +73,7 @@ pub(crate) fn spawn(
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("posix_spawn returned no pid"))
 }
 
-fn pointers(texts: &[CString]) -> Vec<*mut c_char> {
+pub(super) fn pointers(texts: &[CString]) -> Vec<*mut c_char> {
     // The C signature lacks `const`; posix_spawn does not write through these.
     texts.iter().map(|text| text.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
@@ -68,7 +85,7 @@ fn check(code: i32) -> io::Result<()> {
 struct Actions(Box<MaybeUninit<libc::posix_spawn_file_actions_t>>);
 
 impl Actions {
-    fn new(cwd: &CStr, stdio: &Stdio<'_>) -> io::Result<Actions> {
+    fn new(command: &Command<'_>, stdio: &Stdio<'_>) -> io::Result<Actions> {
         let mut actions = Actions(Box::new(MaybeUninit::uninit()));
         let raw = actions.0.as_mut_ptr();
         // SAFETY: `init` comes first and makes `raw` valid for the calls after it; the paths are terminated strings
@@ -97,7 +114,13 @@ impl Actions {
                     check(libc::posix_spawn_file_actions_adddup2(raw, 0, 2))?;
                 }
             }
-            check(libc::posix_spawn_file_actions_addchdir_np(raw, cwd.as_ptr()))?;
+            match &command.workdir {
+                Workdir::Path(path) => check(libc::posix_spawn_file_actions_addchdir_np(raw, path.as_ptr()))?,
+                Workdir::Open(fd) => check(libc::posix_spawn_file_actions_addfchdir_np(raw, fd.as_raw_fd()))?,
+            }
+            for (fd, number) in command.passed {
+                check(libc::posix_spawn_file_actions_adddup2(raw, fd.as_raw_fd(), *number))?;
+            }
         }
         Ok(actions)
     }

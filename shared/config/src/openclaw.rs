@@ -42,6 +42,7 @@ pub struct Config {
     global: ExecLayer,
     agents: BTreeMap<String, ExecLayer>,
     skill_bins: Vec<String>,
+    require_signed: bool,
 }
 
 /// What is configured for the commands of one agent.
@@ -118,7 +119,18 @@ impl Config {
             Some(skills) => skills.member("bins")?.map_or(Ok(Vec::new()), |bins| bins.texts())?,
             None => Vec::new(),
         };
-        Ok(Self { global, agents, skill_bins })
+        let require_signed = match root.member("approvals")? {
+            Some(approvals) => approvals.member("requireSigned")?.map(|flag| flag.flag()).transpose()?,
+            None => None,
+        };
+        Ok(Self { global, agents, skill_bins, require_signed: require_signed == Some(true) })
+    }
+
+    /// Whether this machine, as a node, takes only decisions that an enrolled approver signed
+    /// (`approvals.requireSigned`).
+    #[must_use]
+    pub fn require_signed(&self) -> bool {
+        self.require_signed
     }
 
     /// What is configured for an agent: the global layer, then the agent's own (§1.6). No id means the main agent.

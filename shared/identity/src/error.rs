@@ -32,6 +32,12 @@ pub enum IdentityError {
     /// A certificate request carries a key of another kind than Ed25519.
     #[error("the certificate request must carry an Ed25519 key")]
     RequestKeyKind,
+    /// A decision could not be signed.
+    #[error("cannot sign with this key")]
+    SignMessage(#[source] rcgen::Error),
+    /// A public key has another length than Ed25519's.
+    #[error("the public key has another length than 32 bytes")]
+    KeyLength,
     /// The authority could not sign.
     #[error("cannot sign a certificate")]
     Sign(#[source] rcgen::Error),

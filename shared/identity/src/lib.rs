@@ -18,6 +18,7 @@ mod key;
 mod pair_link;
 mod problem;
 mod server;
+mod signature;
 mod words;
 
 pub use authority::{Authority, MAX_CSR_BYTES, ServerIdentity, SignedCert};
@@ -29,6 +30,7 @@ pub use key::PrivateKey;
 pub use pair_link::{PairLink, PairLinkError};
 pub use problem::{AuthorityMismatch, TlsProblem};
 pub use server::{ClientGate, ServerCertificate, server_config};
+pub use signature::{ParseKeyError, PublicKey};
 pub use words::AuthWords;
 
 /// The one DNS name that a gateway's server certificate carries. It is a label inside the pinned authority and never

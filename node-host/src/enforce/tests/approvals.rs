@@ -94,7 +94,10 @@ fn a_yes_runs_its_plan_once() {
     let plan = w.plan(&run);
     let path = w.dir().canonicalize().unwrap().join("tool").display().to_string();
     assert_eq!(plan.digest.as_ref(), approval::plan_digest(&plan));
-    assert_eq!((plan.argv.as_slice(), plan.reasons.as_slice()), ([path.clone(), "a b".to_owned()].as_slice(), ["allowlist-miss".to_owned()].as_slice()));
+    assert_eq!(
+        (plan.argv.as_slice(), plan.reasons.as_slice()),
+        ([path.clone(), "a b".to_owned()].as_slice(), ["allowlist-miss".to_owned()].as_slice())
+    );
     assert_eq!((plan.run_id.as_str(), plan.node_id.as_str()), ("r1", "node"));
     let permit = w.redeem(&run, &once(&plan)).unwrap();
     let bound = permit.request.bound.as_deref().unwrap();
@@ -108,10 +111,22 @@ fn a_yes_runs_its_plan_once() {
 #[test]
 fn what_changed_is_named() {
     let swapped: [(&str, fn(&World), &str); 6] = [
-        ("./tool", |w| w.program("tool", "#!/bin/sh\necho bad\n"), "approval executable changed before execution"),
+        (
+            "./tool",
+            |w| w.program("tool", "#!/bin/sh\necho bad\n"),
+            "approval executable changed before execution",
+        ),
         ("sh job.sh", |w| w.file("job.sh", "echo bad\n"), "approval script operand changed before execution"),
-        ("./tool | sh job.sh", |w| w.file("job.sh", "echo bad\n"), "approval script operand changed before execution"),
-        ("./tool", |w| w.document(r#"{"version":1,"defaults":{"security":"allowlist","ask":"always"}}"#), "exec approval policy changed"),
+        (
+            "./tool | sh job.sh",
+            |w| w.file("job.sh", "echo bad\n"),
+            "approval script operand changed before execution",
+        ),
+        (
+            "./tool",
+            |w| w.document(r#"{"version":1,"defaults":{"security":"allowlist","ask":"always"}}"#),
+            "exec approval policy changed",
+        ),
         ("./tool", |w| std::fs::remove_file(w.dir().join("tool")).unwrap(), ""),
         ("./tool", |w| w.document(r#"{"version":1,"defaults":{"security":"deny"}}"#), ""),
     ];
@@ -122,7 +137,10 @@ fn what_changed_is_named() {
         swap(&w);
         let (code, message) = w.refusal(&run, &once(&plan));
         assert!(message.contains(want), "{text}: {message}");
-        assert!(matches!(code, ErrorCode::SystemRunDenied | ErrorCode::SystemRunDisabled), "{text}: {code:?}");
+        assert!(
+            matches!(code, ErrorCode::SystemRunDenied | ErrorCode::SystemRunDisabled),
+            "{text}: {code:?}"
+        );
     }
 }
 
@@ -153,7 +171,10 @@ fn a_yes_is_about_one_request() {
         (|r| r.session_key = "other".to_owned(), ErrorCode::ApprovalRequestMismatch),
         (|r| r.run_id = "r2".to_owned(), ErrorCode::ApprovalRequestMismatch),
         (|r| r.stdin = pb::Stdin::Open.into(), ErrorCode::ApprovalRequestMismatch),
-        (|r| r.deadline = Some(pb::Deadline { limit: Some(pb::deadline::Limit::None(true)) }), ErrorCode::ApprovalRequestMismatch),
+        (
+            |r| r.deadline = Some(pb::Deadline { limit: Some(pb::deadline::Limit::None(true)) }),
+            ErrorCode::ApprovalRequestMismatch,
+        ),
         (|r| _ = r.env.insert("FOO".to_owned(), "1".to_owned()), ErrorCode::ApprovalEnvMismatch),
     ];
     for (index, (change, want)) in changes.into_iter().enumerate() {
@@ -173,7 +194,8 @@ fn a_decision_that_is_none_is_refused() {
     let w = world();
     let run = argv(&["./tool"]);
     let plan = w.plan(&run);
-    let forever = Some(pb::Lasting { scope: pb::Scope::Exact.into(), until: Some(pb::lasting::Until::Forever(true)) });
+    let forever =
+        Some(pb::Lasting { scope: pb::Scope::Exact.into(), until: Some(pb::lasting::Until::Forever(true)) });
     let bad: [(fn(&mut pb::Permit), ErrorCode); 6] = [
         (|p| p.decision = 0, ErrorCode::InvalidRequest),
         (|p| p.decision = 99, ErrorCode::InvalidRequest),
@@ -222,7 +244,8 @@ fn allow_always_keeps_what_it_says_and_no_more() {
 #[test]
 fn two_answers_at_one_time_are_both_kept() {
     let w = world();
-    let runs = [argv(&["/bin/ls", "-l"]), pb::RunRequest { run_id: "r2".to_owned(), ..argv(&["/bin/cat", "x"]) }];
+    let runs =
+        [argv(&["/bin/ls", "-l"]), pb::RunRequest { run_id: "r2".to_owned(), ..argv(&["/bin/cat", "x"]) }];
     let plans = runs.each_ref().map(|run| w.plan(run));
     std::thread::scope(|scope| {
         for (run, plan) in runs.iter().zip(&plans) {
@@ -241,11 +264,22 @@ fn two_answers_at_one_time_are_both_kept() {
 #[test]
 fn what_nobody_could_bind_is_not_asked_about() {
     let w = world();
-    for text in ["./gone", "ls *.c", "cat $HOME/x", "python3 -m http.server", "eval ls", "./tool > out", "echo ls | sh"] {
+    for text in [
+        "./gone",
+        "ls *.c",
+        "cat $HOME/x",
+        "python3 -m http.server",
+        "eval ls",
+        "./tool > out",
+        "echo ls | sh",
+    ] {
         let run = pb::RunRequest { can_ask: true, ..shell(text) };
         let fault = w.settle(&run).unwrap_err();
         assert_eq!(fault.code, ErrorCode::InvalidRequest, "{text}: {fault:?}");
-        assert!(fault.message.contains("no approval was requested") && fault.hint.is_some(), "{text}: {fault:?}");
+        assert!(
+            fault.message.contains("no approval was requested") && fault.hint.is_some(),
+            "{text}: {fault:?}"
+        );
     }
     assert_eq!(Duration::from_millis(1_800_000), open_plans::PLAN_LIFE);
 }

@@ -67,6 +67,7 @@ fn nothing_configured() {
         ask: None,
         auto_review: AutoReview::Off,
         reviewer: None,
+        approval_running_notice_ms: None,
         mode: None,
         host: None,
         node: None,
@@ -149,7 +150,8 @@ fn the_other_keys_and_their_layers() {
             "tools": { exec: {
                 host: "Auto", node: 'desk', safeBins: ["cut", 'rg'], safeBinTrustedDirs: ['/opt/a'],
                 safeBinProfiles: { rg: { maxPositional: 1 }, JQL: { deniedFlags: ['-x',], } },
-                strictInlineEval: true, commandHighlighting: true, timeoutSeconds: 5, /* not ours */
+                strictInlineEval: true, commandHighlighting: true, approvalRunningNoticeMs: 250,
+                timeoutSeconds: 5, /* not ours */
             } },
             agents: { entries: { a: { tools: { exec: {
                 host: 'gateway', safeBins: [], safeBinTrustedDirs: ['/opt/b', '/opt/a'],
@@ -165,6 +167,7 @@ fn the_other_keys_and_their_layers() {
         ask: None,
         auto_review: AutoReview::Off,
         reviewer: None,
+        approval_running_notice_ms: Some(250),
         mode: None,
         host: Some("auto".into()),
         node: Some("desk".into()),
@@ -200,6 +203,21 @@ fn the_other_keys_and_their_layers() {
 }
 
 #[test]
+fn signatures_are_required_where_it_is_written() {
+    let table = [
+        ("{}", false),
+        ("{ approvals: {} }", false),
+        ("{ approvals: { requireSigned: false, exec: { enabled: true } } }", false),
+        ("{ approvals: { requireSigned: true } }", true),
+        // Only at the top: an agent cannot lift it.
+        ("{ tools: { approvals: { requireSigned: true } } }", false),
+    ];
+    for (text, want) in table {
+        assert_eq!(parse(text).require_signed(), want, "{text}");
+    }
+}
+
+#[test]
 fn bad_values_are_refused_with_their_place() {
     let table = [
         (
@@ -209,6 +227,11 @@ fn bad_values_are_refused_with_their_place() {
         (
             "{\n tools: {\n  exec: {\n   // why\n   ask: 'On-Miss' } } }",
             "line 5: tools.exec.ask: expected one of off, on-miss, always",
+        ),
+        ("{ approvals: true }", "line 1: approvals: expected an object"),
+        (
+            "{\n approvals: { requireSigned: 'true' } }",
+            "line 2: approvals.requireSigned: expected true or false",
         ),
         (
             "{ tools: { exec: { mode: 'yolo' } } }",

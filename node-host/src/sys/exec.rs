@@ -1,0 +1,49 @@
+//! Executing an open file.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStringExt as _;
+
+use rustix::io::{FdFlags, fcntl_setfd, pread};
+
+/// What an ELF file begins with.
+pub(crate) const ELF: [u8; 4] = *b"\x7fELF";
+
+/// Turns this process into the program that is open at `descriptor`, with these words and this process's environment.
+/// Closes `own`. Yields only the error.
+pub(crate) fn exec_descriptor(descriptor: RawFd, own: RawFd, argv: Vec<Vec<u8>>) -> io::Error {
+    let execute = || -> io::Result<std::convert::Infallible> {
+        // SAFETY: only looked at and passed on; the system says if it is not open.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let mut magic = [0; 4];
+        let read = pread(file, &mut magic, 0)?;
+        // A script's interpreter opens it anew by this number.
+        if read == ELF.len() && magic == ELF {
+            fcntl_setfd(file, FdFlags::CLOEXEC)?;
+        }
+        // SAFETY: nothing in this process uses it; it was opened for this moment.
+        unsafe { libc::close(own) };
+        let terminated = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput.into());
+        let argv = argv.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;
+        let env = std::env::vars_os()
+            .map(|(name, value)| {
+                let mut line = name.into_vec();
+                line.push(b'=');
+                line.extend(value.into_vec());
+                terminated(line)
+            })
+            .collect::<io::Result<Vec<_>>>()?;
+        let (argv, env) = (super::spawn::pointers(&argv), super::spawn::pointers(&env));
+        // SAFETY: both arrays end with a null pointer and point into texts that live until the call, which does not
+        // return when it succeeds.
+        unsafe {
+            libc::execveat(descriptor, c"".as_ptr(), argv.as_ptr(), env.as_ptr(), libc::AT_EMPTY_PATH);
+        }
+        Err(io::Error::last_os_error())
+    };
+    match execute() {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
