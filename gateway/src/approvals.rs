@@ -4,7 +4,6 @@
 mod answer;
 mod ticket;
 
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,7 +131,10 @@ impl Approvals {
         if approval::shown(&plan.command_text).is_none() {
             return Err(Fault::new(
                 ErrorCode::CommandDisplayLimit,
-                format!("the command is longer than the {} characters that can be shown; nobody was asked", approval::SHOWN_MAX),
+                format!(
+                    "the command is longer than the {} characters that can be shown; nobody was asked",
+                    approval::SHOWN_MAX
+                ),
             )
             .hint("put it into a script and run that: a script is bound by its content"));
         }
@@ -172,7 +174,12 @@ impl Approvals {
                 state.broker.cancel(&id, now);
                 return Err(store_fault(error));
             }
-            let live = Live { approval: approval.clone(), key: bytes::Bytes::new(), signature: bytes::Bytes::new(), closed };
+            let live = Live {
+                approval: approval.clone(),
+                key: bytes::Bytes::new(),
+                signature: bytes::Bytes::new(),
+                closed,
+            };
             state.live.insert(id.to_lowercase(), live);
         }
         self.tell("approval.requested", &approval);
@@ -276,10 +283,17 @@ impl Approvals {
     }
 
     fn audit(&self, kind: &str, approval: &pb::Approval) {
-        tracing::info!(kind, id = approval.approval_id, by = approval.decided_by, reason = approval.reason, "approval");
+        tracing::info!(
+            kind,
+            id = approval.approval_id,
+            by = approval.decided_by,
+            reason = approval.reason,
+            "approval"
+        );
         let Some(log) = &self.log else { return };
         let plan = approval.plan.as_ref();
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let decided = approval.decision() != pb::Decision::Unspecified;
         let data = serde_json::json!({
             "approvalId": approval.approval_id,
             "node": approval.node_name,
@@ -290,9 +304,9 @@ impl Approvals {
             "cwd": plan.map(|plan| &plan.workdir),
             "agentId": plan.map(|plan| &plan.agent_id),
             "requestedBy": approval.requested_by,
-            "status": approval.status().as_str_name().trim_start_matches("APPROVAL_STATUS_").to_lowercase(),
+            "status": word(approval.status().as_str_name(), "APPROVAL_STATUS_"),
             "reason": approval.reason,
-            "decision": approval.decision().as_str_name().trim_start_matches("DECISION_").to_lowercase(),
+            "decision": decided.then(|| word(approval.decision().as_str_name(), "DECISION_")),
             "decidedBy": approval.decided_by,
             "decidedFrom": approval.decided_from,
         });
@@ -300,6 +314,11 @@ impl Approvals {
             tracing::error!(kind, %error, "the audit log could not be written");
         }
     }
+}
+
+/// A word of the wire as people write it.
+fn word(name: &str, prefix: &str) -> String {
+    name.trim_start_matches(prefix).to_lowercase().replace('_', "-")
 }
 
 fn close(approval: &mut pb::Approval, status: pb::ApprovalStatus, reason: &str, now: UnixMs) {
@@ -350,7 +369,8 @@ fn not_taken(refused: Refused) -> Fault {
         Refused::Id(_) => ErrorCode::InvalidRequest,
         Refused::Over => ErrorCode::ApprovalExpired,
     };
-    Fault::new(code, refused.to_string()).hint("nothing ran and nobody was asked; `gateway approvals pending`")
+    Fault::new(code, refused.to_string())
+        .hint("nothing ran and nobody was asked; `gateway approvals pending`")
 }
 
 fn late(late: Late) -> Fault {
@@ -358,7 +378,9 @@ fn late(late: Late) -> Fault {
         Late::Unknown => (ErrorCode::ApprovalNotFound, "`gateway approvals pending` and `history` list them"),
         Late::Ambiguous => (ErrorCode::AmbiguousApproval, "`gateway approvals pending` shows the ids"),
         Late::Expired => (ErrorCode::ApprovalExpired, "nothing ran; the caller may ask again"),
-        Late::Cancelled => (ErrorCode::ApprovalCancelled, "nothing ran; the caller left, or the gateway was restarted"),
+        Late::Cancelled => {
+            (ErrorCode::ApprovalCancelled, "nothing ran; the caller left, or the gateway was restarted")
+        }
         Late::AlreadyResolved => (ErrorCode::ApprovalAlreadyResolved, "the first answer counts"),
         Late::AlreadyUsed => (ErrorCode::ApprovalAlreadyUsed, "each decision is good for one run"),
         Late::Open => (ErrorCode::Internal, "report this"),

@@ -80,8 +80,13 @@ pub(crate) async fn ask(
     exec: &ExecConfig,
 ) -> Result<Begun, Fault> {
     check_plan(&link, &run, &plan)?;
-    let question = Question { gateway: Arc::clone(gateway), link, run, plan, on_close, by: caller.name.clone() };
-    match question.reviewed(exec).await? {
+    let question =
+        Question { gateway: Arc::clone(gateway), link, run, plan, on_close, by: caller.name.clone() };
+    let reviewed = tokio::select! {
+        reviewed = question.reviewed(exec) => reviewed?,
+        () = caller.events.closed() => return Err(gone()),
+    };
+    match reviewed {
         Reviewed::Run(permit) => return question.run_with(permit).await.map(|s| Begun::Started(Box::new(s))),
         Reviewed::Person => {}
     }
@@ -125,8 +130,9 @@ impl Question {
         let review = self.gateway.reviewer.review(exec, &self.plan, &self.session()).await;
         let (allowed, why) = match &review {
             Review::Off => return Ok(Reviewed::Person),
-            Review::Person { why } => {
-                tracing::info!(run = self.run.run_id, why, "the reviewer leaves it to a person");
+            // Why may hold parts of the command: it is no text for a log.
+            Review::Person { .. } => {
+                tracing::info!(run = self.run.run_id, "the reviewer leaves it to a person");
                 return Ok(Reviewed::Person);
             }
             Review::Allow { rationale, .. } => (true, rationale),
@@ -188,7 +194,7 @@ impl Question {
                 self.gateway.reviewer.answered_by_person(&self.session(), true);
                 self.run_with(permit).await
             }
-            Outcome::Denied { .. } => {
+            Outcome::Denied => {
                 self.gateway.reviewer.answered_by_person(&self.session(), false);
                 Err(self.denied(&id, "user-denied"))
             }
@@ -209,7 +215,7 @@ impl Question {
         match sent.map_err(|fault| self.failed(&id, fault))? {
             Sent::Started(started) => {
                 runs::started(&self.gateway, &started, &run, &self.by);
-                Ok(Started { approval_id: id, ..started })
+                Ok(Started { approval_id: id, ..*started })
             }
             Sent::NeedsApproval(..) => Err(unexpected()),
         }
@@ -225,7 +231,7 @@ impl Question {
         match start::send(&self.gateway, Arc::clone(&self.link), run.clone(), self.on_close).await {
             Ok(Sent::Started(started)) => {
                 runs::started(&self.gateway, &started, &run, &self.by);
-                Ok(started)
+                Ok(*started)
             }
             Ok(Sent::NeedsApproval(..)) => Err(unexpected()),
             Err(fault) if refused(&fault) => {

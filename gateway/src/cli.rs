@@ -8,8 +8,10 @@ macro_rules! say_line {
 }
 
 mod approvals;
+mod audit;
 pub mod client;
 mod demo;
+mod events;
 mod exec;
 mod exec_policy;
 mod nodes;
@@ -27,6 +29,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use config::StateDir;
 use fault::{ErrorCode, Fault};
+use node_host::cli::audit::AuditCommand;
+use node_host::cli::text::parse_duration;
 
 use crate::gateway::{NODE_CERTIFICATE_LIFETIME, Settings};
 use crate::serve;
@@ -75,7 +79,7 @@ enum Command {
     /// Pair and manage nodes.
     #[command(subcommand)]
     Nodes(nodes::NodesCommand),
-    /// Show and change what a machine allows: this one, or a node.
+    /// Answer what waits for a yes; show and change what a machine allows: this one, or a node.
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
     /// Show and change what this machine asks for and allows, both at once.
@@ -84,6 +88,11 @@ enum Command {
     /// Manage remote operators.
     #[command(subcommand)]
     Operators(operators::OperatorsCommand),
+    /// Show what happened to commands: denied, still running, finished.
+    Events(events::EventsArgs),
+    /// Show what was asked, decided and run, and check that the records are as they were written.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Show the running gateway.
     Status,
     /// See it work: a temporary gateway, a node host paired with it, one command.
@@ -150,6 +159,8 @@ async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Approvals(command) => approvals::run(&common, command).await,
         Command::ExecPolicy(command) => exec_policy::run(&common, command).await,
         Command::Operators(command) => operators::run(&common, command).await,
+        Command::Events(args) => events::run(&common, args).await,
+        Command::Audit(command) => audit::run(&common, &command),
         Command::Status => nodes::status(&common).await,
         Command::Demo(args) => demo::run(args).await,
         Command::NodeHost(_) => Err(Fault::new(ErrorCode::Internal, "the node host runs before the runtime")),
@@ -177,32 +188,14 @@ fn fail(fault: &Fault, json: bool) -> ExitCode {
         let value = serde_json::json!({ "error": fault });
         eprintln!("{value}");
     } else {
-        eprintln!("gateway: {fault}");
+        // A message may quote what came from elsewhere.
+        let safe = |text: &str| text.split('\n').map(output::safe).collect::<Vec<_>>().join("\n");
+        eprintln!("gateway: {}", safe(&fault.to_string()));
         if let Some(hint) = &fault.hint {
-            eprintln!("hint: {hint}");
+            eprintln!("hint: {}", safe(hint));
         }
     }
     ExitCode::from(fault.exit_class().status())
-}
-
-/// `90`, `90s`, `10m`, `2h`, `30d`; bare numbers are seconds.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let number: u64 =
-        number.parse().map_err(|_| format!("`{text}` is no duration, as in 90s, 10m, 2h, 30d"))?;
-    let seconds = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
-        other => return Err(format!("unknown unit `{other}`; use s, m, h or d")),
-    };
-    number
-        .checked_mul(seconds)
-        .filter(|s| *s > 0)
-        .map(Duration::from_secs)
-        .ok_or_else(|| format!("`{text}` is out of range"))
 }
 
 #[cfg(test)]
@@ -239,21 +232,31 @@ mod tests {
             ("exec-policy set", false),
             ("exec --agent a --security deny --ask always -- true", true),
             ("exec --security none -- true", false),
+            ("exec --no-wait -- true", true),
+            ("exec --wait -- true", true),
+            ("exec --no-ask -- true", true),
+            ("exec --wait --no-wait -- true", false),
+            ("exec --no-ask --no-wait -- true", false),
+            ("approvals pending --watch --json", true),
+            ("approvals show ab12cd34", true),
+            ("approvals show", false),
+            ("approvals resolve ab12cd34 allow-once --plan 0123456789abcdef", true),
+            ("approvals resolve ab12cd34 always --scope args --for 1h", true),
+            ("approvals resolve ab12cd34 always --session --for 1h", false),
+            ("approvals resolve ab12cd34", false),
+            ("approvals history --limit 10", true),
+            ("approvals history --limit 0", false),
+            ("approvals key --key k.pem", true),
+            ("events --follow --after 3", true),
+            ("audit list --limit 5 --kind run --kind approval --since 2h --json", true),
+            ("audit list --limit 0", false),
+            ("audit list --since never", false),
+            ("audit verify --json", true),
+            ("audit", false),
         ];
         for (line, good) in table {
             let parsed = Cli::try_parse_from(std::iter::once("gateway").chain(line.split(' ')));
             assert_eq!(parsed.is_ok(), good, "{line}: {:?}", parsed.err());
-        }
-    }
-
-    #[test]
-    fn durations() {
-        let table = [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200), ("30d", 2_592_000)];
-        for (text, seconds) in table {
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for bad in ["", "s", "-1", "1w", "0", "1.5s", "99999999999999999999d"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }
 }

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    gateway::cli::main()
+    // The node host of `demo` is this program, too.
+    node_host::starter::intercept().unwrap_or_else(gateway::cli::main)
 }

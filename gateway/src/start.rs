@@ -107,7 +107,7 @@ pub(crate) fn route(
 #[derive(Debug)]
 pub(crate) enum Sent {
     /// It runs.
-    Started(Started),
+    Started(Box<Started>),
     /// A person must say yes to this plan.
     NeedsApproval(Arc<Link>, Box<pb::Plan>),
 }
@@ -124,7 +124,7 @@ pub(crate) async fn start(
     match send(gateway, link, run.clone(), on_close).await? {
         Sent::Started(started) => {
             runs::started(gateway, &started, &run, &caller.name);
-            Ok(Begun::Started(Box::new(started)))
+            Ok(Begun::Started(started))
         }
         Sent::NeedsApproval(link, plan) => {
             Box::pin(asking::ask(gateway, link, run, *plan, on_close, caller, &exec)).await
@@ -222,7 +222,7 @@ async fn dispatch(link: &Arc<Link>, mut run: pb::RunRequest, on_close: OnClose) 
             if !pause {
                 link.share_feed(subscription, &session.session_id);
             }
-            Ok(Sent::Started(Started {
+            Ok(Sent::Started(Box::new(Started {
                 link: Arc::clone(link),
                 session,
                 reader,
@@ -232,7 +232,7 @@ async fn dispatch(link: &Arc<Link>, mut run: pb::RunRequest, on_close: OnClose) 
                 approval_id: String::new(),
                 stored,
                 not_stored,
-            }))
+            })))
         }
         pb::run_reply::Outcome::Started(_) => Err(Unanswered::Lost(Fault::new(
             ErrorCode::Internal,

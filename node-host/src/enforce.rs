@@ -7,6 +7,7 @@
 
 mod asked;
 mod binding;
+mod changes;
 mod command;
 mod considered;
 mod content;
@@ -43,6 +44,7 @@ use crate::approvals::Approvals;
 use crate::approvers::ApproversFile;
 
 pub use asked::Asked;
+use changes::Changes;
 use command::Command;
 use considered::Considered;
 use disk::Disk;
@@ -77,6 +79,7 @@ pub struct Door {
     /// The fingerprint of this node's key.
     node_id: String,
     plans: OpenPlans,
+    changes: Changes,
     grants: Grants,
     approvers: ApproversFile,
     /// Where decisions and runs are written down; none where nobody asked for it.
@@ -128,6 +131,7 @@ impl Door {
             name: RwLock::new(name.into()),
             node_id: String::new(),
             plans: OpenPlans::default(),
+            changes: Changes::default(),
             grants: Grants::default(),
             approvers: ApproversFile::new(PathBuf::new()),
             audit: None,

@@ -1,10 +1,17 @@
-//! `gateway approvals …`: the rules of this machine, and of a node through the running gateway.
+//! `gateway approvals …`: what waits for a person's yes, and the rules of this machine, and of a node through the running
+//! gateway.
 //!
 //! This machine's document is a file that is read and written here; no gateway need run. A node's document is the node's:
 //! it shows it to an admin, and takes changes where its owner agreed (`node-host run --remote-approvals`).
 
+mod card;
+mod history;
+mod key;
 mod list;
+mod pending;
 mod place;
+pub(super) mod record;
+mod resolve;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,6 +31,16 @@ use place::Place;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
+    /// List what waits for a yes.
+    Pending(pending::PendingArgs),
+    /// Show one request in full, open or closed.
+    Show(pending::ShowArgs),
+    /// Answer a request: allow-once, allow-always or deny.
+    Resolve(resolve::ResolveArgs),
+    /// List what was decided, the newest first.
+    History(history::HistoryArgs),
+    /// Print your public key, for nodes that take signed decisions only.
+    Key(key::KeyArgs),
     /// Show a document: its rules and how wide each is, and its text.
     Get {
         #[command(flatten)]
@@ -101,6 +118,11 @@ pub(super) struct ExampleArgs {
 
 pub(super) async fn run(common: &Common, command: ApprovalsCommand) -> Result<u8, Fault> {
     match command {
+        ApprovalsCommand::Pending(args) => return pending::run(common, &args).await,
+        ApprovalsCommand::Show(args) => return pending::show(common, args).await,
+        ApprovalsCommand::Resolve(args) => return resolve::run(common, args).await,
+        ApprovalsCommand::History(args) => return history::run(common, &args).await,
+        ApprovalsCommand::Key(args) => return key::run(common, &args),
         ApprovalsCommand::Get { whose } => {
             let mut place = whose.place(common).await?;
             let shown = place.read().await?;

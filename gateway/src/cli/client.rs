@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use config::{PrivateMode, StateDir, read_private};
 use fault::{ErrorCode, Fault};
 use identity::{ClientIdentity, Fingerprint, Pin, PrivateKey};
+use proto::v1::approvals_client::ApprovalsClient;
 use proto::v1::operator_client::OperatorClient;
 use proto::v1::tools_client::ToolsClient;
 use rustls_pki_types::CertificateDer;
@@ -36,6 +37,30 @@ pub struct OperatorFile {
     pub certificate: String,
     /// PEM. A secret.
     pub key: String,
+}
+
+impl OperatorFile {
+    /// Reads an identity file.
+    ///
+    /// # Errors
+    /// It is not there, is open to others, or is none.
+    pub fn load(file: &Path) -> Result<Self, Fault> {
+        let bytes = read_private(file, FILE_MAX, PrivateMode::Strict).map_err(|e| unusable(file, &e))?;
+        serde_json::from_slice(&bytes).map_err(|e| unusable(file, &e))
+    }
+
+    /// The operator's key.
+    ///
+    /// # Errors
+    /// The file holds none.
+    pub fn private_key(&self, file: &Path) -> Result<PrivateKey, Fault> {
+        PrivateKey::from_pem(&self.key).map_err(|e| unusable(file, &e))
+    }
+}
+
+fn unusable(file: &Path, error: &dyn std::fmt::Display) -> Fault {
+    Fault::new(ErrorCode::Unauthenticated, format!("{} cannot be used: {error}", file.display()))
+        .hint("`gateway operators add` writes such a file")
 }
 
 impl std::fmt::Debug for OperatorFile {
@@ -69,18 +94,11 @@ impl Connection {
 
     /// With an operator's identity file.
     pub async fn remote(file: &Path) -> Result<Self, Fault> {
-        let unusable = |error: &dyn std::fmt::Display| {
-            Fault::new(ErrorCode::Unauthenticated, format!("{} cannot be used: {error}", file.display()))
-                .hint("`gateway operators add` writes such a file")
-        };
-        let bytes = read_private(file, FILE_MAX, PrivateMode::Strict).map_err(|e| unusable(&e))?;
-        let parsed: OperatorFile = serde_json::from_slice(&bytes).map_err(|e| unusable(&e))?;
-        let certificate = STANDARD.decode(&parsed.certificate).map_err(|e| unusable(&e))?;
-        let identity = ClientIdentity {
-            cert_der: CertificateDer::from(certificate),
-            key: PrivateKey::from_pem(&parsed.key).map_err(|e| unusable(&e))?,
-        };
-        let gateway = parsed.fingerprint.parse().map_err(|e| unusable(&e))?;
+        let parsed = OperatorFile::load(file)?;
+        let certificate = STANDARD.decode(&parsed.certificate).map_err(|e| unusable(file, &e))?;
+        let identity =
+            ClientIdentity { cert_der: CertificateDer::from(certificate), key: parsed.private_key(file)? };
+        let gateway = parsed.fingerprint.parse().map_err(|e| unusable(file, &e))?;
         Self::over(Way::Remote { address: parsed.address, gateway, identity }).await
     }
 
@@ -129,6 +147,11 @@ impl Connection {
     /// The tools.
     pub fn tools(&self) -> ToolsClient<Channel> {
         ToolsClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE_MAX)
+    }
+
+    /// Requests for a person's yes.
+    pub fn approvals(&self) -> ApprovalsClient<Channel> {
+        ApprovalsClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE_MAX)
     }
 
     /// The operator's calls.

@@ -49,18 +49,48 @@ pub(super) struct ExecArgs {
     /// The agent that runs it; its rules hold, here and on the node.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
+    /// The caller's name of its session, for rules that hold for a session.
+    #[arg(long, value_name = "KEY")]
+    session_key: Option<String>,
     /// Ask for a stricter policy than the configured one: deny, allowlist or full.
     #[arg(long, value_name = "WORD")]
     security: Option<Security>,
     /// Ask for a stricter policy than the configured one: off, on-miss or always.
     #[arg(long, value_name = "WORD")]
     ask: Option<Ask>,
+    #[command(flatten)]
+    approval: ApprovalArgs,
     /// Name this run: the same id is never started twice.
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
     /// The command and its arguments, run as they are, without a shell between.
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// What happens where a person must be asked first.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct ApprovalArgs {
+    /// Where a person must be asked, wait for the answer; so unless said otherwise.
+    #[arg(long)]
+    wait: bool,
+    /// Where a person must be asked, print the request's id and return; a yes starts the command all the same, detached.
+    #[arg(long)]
+    no_wait: bool,
+    /// Ask nobody: what the node does where nobody can be asked holds at once.
+    #[arg(long)]
+    no_ask: bool,
+}
+
+impl From<&ApprovalArgs> for pb::ApprovalWait {
+    fn from(args: &ApprovalArgs) -> Self {
+        match (args.no_wait, args.no_ask) {
+            (true, _) => Self::Pending,
+            (false, true) => Self::Never,
+            (false, false) => Self::Inline,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -103,8 +133,10 @@ pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
             None => new_run_id()?,
         },
         agent_id: args.agent.unwrap_or_default(),
+        session_key: args.session_key.unwrap_or_default(),
         security: args.security.map_or(pb::Security::Unspecified, security_to_wire).into(),
         ask: args.ask.map_or(pb::Ask::Unspecified, ask_to_wire).into(),
+        approval_wait: pb::ApprovalWait::from(&args.approval).into(),
         ..pb::ExecRequest::default()
     };
     let source = match (args.pty && !args.detach, args.stdin && !args.detach) {

@@ -105,20 +105,25 @@ fn addresses(tokens: &[Token<'_>], at: usize) -> bool {
     (called || urged || greeted) && behind.iter().take(NEAR).any(|token| is_word(Some(token), &WISHES))
 }
 
-/// `answer allow`, `respond with approved`; not the option `--answer`.
+/// `answer allow`, `respond with approved`.
 fn wants_answer(tokens: &[Token<'_>], at: usize) -> bool {
-    let is_option = at.checked_sub(1).and_then(|before| tokens.get(before)) == Some(&Token::Mark('-'));
     let mut behind = tokens.iter().skip(at + 1).skip_while(|token| is_word(Some(token), &FILLERS));
-    !is_option && is_word(tokens.get(at), &ANSWERS) && is_word(behind.next(), &YES)
+    is_verb(tokens, at, &ANSWERS) && is_word(behind.next(), &YES)
 }
 
 /// `ignore all previous instructions`.
 fn is_against_orders(tokens: &[Token<'_>], at: usize) -> bool {
-    let has = |from: usize, length, words: &[&str]| {
-        tokens.iter().skip(from).take(length).position(|token| is_word(Some(token), words))
+    let has = |from: usize, words: &[&str]| {
+        tokens.iter().skip(from).take(4).position(|token| is_word(Some(token), words))
     };
-    is_word(tokens.get(at), &AGAINST)
-        && has(at + 1, 4, &WHICH).is_some_and(|which| has(at + 2 + which, 4, &ORDERS).is_some())
+    is_verb(tokens, at, &AGAINST)
+        && has(at + 1, &WHICH).is_some_and(|which| has(at + 2 + which, &ORDERS).is_some())
+}
+
+/// One of these words; not the option `--answer`.
+fn is_verb(tokens: &[Token<'_>], at: usize, verbs: &[&str]) -> bool {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    is_word(tokens.get(at), verbs) && before != Some(&Token::Mark('-'))
 }
 
 /// `you are now the approver`.

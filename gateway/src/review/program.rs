@@ -41,16 +41,18 @@ pub(super) async fn ask(
         return Err(Failure::NoAnswer);
     };
     let mut answer = Vec::new();
-    let limit = ANSWER_MAX as u64 + 1;
-    let mut output = output.take(limit);
-    let (_, read) = tokio::join!(
-        async {
-            // One that knows its answer need not read.
-            let _ = input.write_all(request.as_bytes()).await;
-            drop(input);
-        },
-        output.read_to_end(&mut answer)
-    );
+    let mut output = output.take(ANSWER_MAX as u64 + 1);
+    let written = async {
+        // One that knows its answer need not read.
+        let _ = input.write_all(request.as_bytes()).await;
+        drop(input);
+        std::future::pending::<std::io::Result<usize>>().await
+    };
+    // The end of its answer is the end: one that answers too much may never read the rest.
+    let read = tokio::select! {
+        read = output.read_to_end(&mut answer) => read,
+        never = written => never,
+    };
     read.map_err(|_| Failure::NoAnswer)?;
     if answer.len() > ANSWER_MAX {
         return Err(Failure::TooLong);

@@ -16,7 +16,7 @@ use proto::v1 as pb;
 use super::command::{self, SHELL};
 use super::open_plans::PLAN_LIFE;
 use super::{Asked, Considered, Door, ask_to_wire, content, invalid, security_to_wire};
-use crate::process::bound::reads_descriptors;
+use crate::process::shebang;
 use crate::process::wire::{BOUND_FD, BOUND_MAX};
 use crate::process::{Bound, BoundFile, BoundRole};
 use crate::starter;
@@ -57,7 +57,10 @@ impl Door {
                 .iter()
                 .enumerate()
                 .map(|(index, file)| {
-                    let by_path = files.get(index).is_some_and(|file| !reads_descriptor(&plan, file.segment));
+                    let by_path = files
+                        .get(index)
+                        .and_then(|file| interpreter_of(&plan, file.segment))
+                        .is_some_and(|name| !shebang::reads_descriptors(name));
                     to_holder(file, by_path)
                 })
                 .collect(),
@@ -200,9 +203,15 @@ fn launch(plan: &Plan, files: &[ToBind]) -> Result<(Vec<String>, usize, Option<p
         let named = match file.role {
             Role::Program if direct(file) => continue,
             Role::Program => starter::words(index, &file.path.display().to_string()),
-            Role::Script if reads_descriptor(plan, file.segment) => vec![descriptor(index)],
-            // Checked by the holder at the last moment, and opened by its path.
-            Role::Script => continue,
+            Role::Script => match interpreter_of(plan, file.segment) {
+                Some(shell) if shebang::is_shell(shell) => {
+                    shebang::shell_words(BOUND_FD + i32::try_from(index).unwrap_or(0), &word_of(plan, file))
+                        .to_vec()
+                }
+                Some(name) if shebang::reads_descriptors(name) => vec![descriptor(index)],
+                // Checked by the holder at the last moment, and opened by its path.
+                Some(_) | None => continue,
+            },
             // A relative one would start at whatever PWD says.
             Role::Directory => vec![file.path.display().to_string()],
         };
@@ -227,11 +236,16 @@ fn descriptor(index: usize) -> String {
     format!("/proc/self/fd/{}", BOUND_FD + i32::try_from(index).unwrap_or(0))
 }
 
-/// Whether the interpreter of a segment takes its script as a descriptor.
-fn reads_descriptor(plan: &Plan, segment: usize) -> bool {
-    let segment = plan.each().nth(segment);
-    let name = segment.and_then(|segment| segment.argv.get(segment.subject));
-    name.is_some_and(|name| reads_descriptors(name))
+/// The program of a segment that reads its script.
+fn interpreter_of(plan: &Plan, segment: usize) -> Option<&str> {
+    let segment = plan.each().nth(segment)?;
+    segment.argv.get(segment.subject).map(String::as_str)
+}
+
+/// The word that names a file, as the caller wrote it.
+fn word_of(plan: &Plan, file: &ToBind) -> String {
+    let segment = plan.each().nth(file.segment);
+    segment.and_then(|segment| segment.argv.get(file.word)).cloned().unwrap_or_default()
 }
 
 /// What is launched, as people read it: programs by their paths.

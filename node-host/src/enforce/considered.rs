@@ -56,6 +56,7 @@ impl Door {
     /// judged.
     pub(super) fn consider(&self, asked: &Asked) -> Result<Considered, Fault> {
         let rules = self.rules.for_agent(asked.agent.as_deref())?;
+        self.note_changes();
         let effective = EffectivePolicy::combine_all(asked.requested, rules.configured, &rules.host);
         let judge = |allowlist, cwd| {
             self.judge(

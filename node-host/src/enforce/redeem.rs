@@ -92,7 +92,7 @@ impl Door {
         self.note("approval.decided", || {
             serde_json::json!({
                 "plan": hex(&decision.plan_digest), "runId": approved.run_id, "approvalId": decision.approval_id,
-                "decision": decision.decision().as_str_name(), "decidedBy": approver.as_ref().unwrap_or(&decision.decided_by),
+                "decision": decision.decision().as_str_name().trim_start_matches("DECISION_").to_lowercase().replace('_', "-"), "decidedBy": approver.as_ref().unwrap_or(&decision.decided_by),
                 "signed": approver.is_some(), "stored": kept.stored, "notStored": kept.not_stored,
             })
         });

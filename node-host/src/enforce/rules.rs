@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, ConfigFile};
+use config::{Config, ConfigFile, Loaded};
 use fault::Fault;
 use parking_lot::Mutex;
 use policy::allowlist::Allowlist;
@@ -93,6 +93,16 @@ impl RuleBook {
         &self.approvals
     }
 
+    /// The document and the configuration as they are now.
+    ///
+    /// # Errors
+    /// One of them cannot be used.
+    pub(super) fn files(&self) -> Result<(Arc<Loaded>, Arc<Config>), Fault> {
+        let document = self.approvals.load().map_err(no_run)?;
+        let config = self.config.load().map_err(|error| no_run(Fault::from(&error)))?;
+        Ok((document, config))
+    }
+
     /// Whether this machine takes only decisions that an approver signed.
     ///
     /// # Errors
@@ -113,8 +123,7 @@ impl RuleBook {
     /// # Errors
     /// A file cannot be used. Then nothing may run.
     pub(super) fn for_agent(&self, agent: Option<&str>) -> Result<Arc<AgentRules>, Fault> {
-        let document = self.approvals.load().map_err(no_run)?;
-        let config = self.config.load().map_err(|error| no_run(Fault::from(&error)))?;
+        let (document, config) = self.files()?;
         let mut ready = self.ready.lock();
         let known = ready.config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config));
         if !known || ready.revision != document.revision {

@@ -16,6 +16,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use session::StartFailure;
 use sha2::{Digest as _, Sha256};
 
+use super::shebang;
 use super::spawn::NotStarted;
 use super::wire::{BOUND_FD, Bound, BoundFile, BoundRole, STARTER_FD};
 use crate::sys::{ELF, Lease, NoLease};
@@ -28,18 +29,6 @@ const CONTENT_MAX: u64 = 256 * 1024 * 1024;
 const READ: usize = 256 * 1024;
 /// Longest first line of a script that is looked at.
 const FIRST_LINE: usize = 256;
-/// Interpreters that run a script from whatever they are given. Others look at the path behind it.
-const READ_DESCRIPTORS: [&str; 15] = [
-    "ash", "awk", "bash", "dash", "gawk", "ksh", "lua", "mawk", "perl", "php", "python", "ruby", "sed", "sh",
-    "zsh",
-];
-
-/// Whether an interpreter of this name runs a script from a descriptor.
-pub(crate) fn reads_descriptors(interpreter: &str) -> bool {
-    let name = interpreter.rsplit('/').next().unwrap_or_default();
-    READ_DESCRIPTORS.contains(&name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.'))
-}
-
 /// Everything that was approved, open.
 #[derive(Debug)]
 pub(super) struct Opened {
@@ -94,13 +83,23 @@ impl Opened {
         self.workdir.as_fd()
     }
 
-    /// The path that executes the approved program, in the command's process.
-    pub(super) fn program(&self) -> String {
+    /// The path that executes the approved program in the command's process, and its words.
+    pub(super) fn program(&self, argv: &[String]) -> (Vec<u8>, Vec<Vec<u8>>) {
+        let argv: Vec<_> = argv.iter().map(|word| word.as_bytes().to_vec()).collect();
         let descriptor = match self.files.get(self.exec) {
             Some(checked) if checked.pass == Pass::OnlyToExecute => checked.file.as_raw_fd(),
-            _ => number(self.exec),
+            Some(checked) => {
+                let mut first = [0; FIRST_LINE];
+                let read = rustix::io::pread(&checked.file, &mut first, 0).unwrap_or(0);
+                let first = first.get(..read).unwrap_or_default();
+                if let Some(words) = shebang::as_shell(first, number(self.exec), &argv) {
+                    return words;
+                }
+                number(self.exec)
+            }
+            None => number(self.exec),
         };
-        format!("/proc/self/fd/{descriptor}")
+        (format!("/proc/self/fd/{descriptor}").into_bytes(), argv)
     }
 
     /// Descriptors for the command, and their numbers there.
@@ -193,7 +192,10 @@ fn check(bound: &BoundFile, executed: bool) -> Result<Checked, NotStarted> {
     let read = file.read_at(&mut first, 0).map_err(failed)?;
     let first = first.get(..read).unwrap_or_default();
     let elf = first.starts_with(&ELF);
-    if bound.role == BoundRole::Program && !elf && interpreter(first).is_some_and(reads_descriptors) {
+    if bound.role == BoundRole::Program
+        && !elf
+        && shebang::interpreter(first).is_some_and(shebang::reads_descriptors)
+    {
         return copy();
     }
     let pass = if executed && elf { Pass::OnlyToExecute } else { pass };
@@ -216,18 +218,6 @@ fn open_file(bound: &BoundFile) -> io::Result<File> {
 fn is_script(file: &File) -> bool {
     let mut first = [0; 2];
     matches!(file.read_at(&mut first, 0), Ok(2)) && first == *b"#!"
-}
-
-/// The interpreter that a script names in its first line; behind `env` the one that it is told to look for.
-fn interpreter(first: &[u8]) -> Option<&str> {
-    let line = first.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
-    let program = words.next()?;
-    if program.rsplit('/').next() == Some("env") {
-        words.find(|word| !word.starts_with('-'))
-    } else {
-        Some(program)
-    }
 }
 
 fn hash(file: &File) -> io::Result<[u8; 32]> {

@@ -7,7 +7,7 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use portable_pty::{PtySize, native_pty_system};
@@ -77,17 +77,21 @@ pub(crate) fn spawn(spec: &LaunchSpec) -> Result<Spawned, NotStarted> {
     let program = spec.argv.first().map_or("", String::as_str);
     // Checked first: what was approved is refused for having changed, whatever else is wrong with it by now.
     let opened = spec.bound.as_deref().map(|bound| Opened::new(bound, &spec.cwd)).transpose()?;
-    let path = match &opened {
-        Some(opened) => opened.program().into(),
+    let (path, words) = match &opened {
+        Some(opened) => opened.program(&spec.argv),
         None => {
             check_workdir(&spec.cwd)?;
             let path_variable = variable(&spec.env, b"PATH").unwrap_or(DEFAULT_PATH);
-            resolve(program, path_variable, &spec.cwd)?
+            let path = resolve(program, path_variable, &spec.cwd)?;
+            (
+                path.into_os_string().into_vec(),
+                spec.argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
+            )
         }
     };
-    let argv = spec.argv.iter().map(|arg| terminated(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+    let argv = words.iter().map(|word| terminated(word)).collect::<Result<Vec<_>, _>>()?;
     let env = environment(&spec.env, spec.mode)?;
-    let path = terminated(path.as_os_str().as_bytes())?;
+    let path = terminated(&path)?;
     let cwd = terminated(spec.cwd.as_os_str().as_bytes())?;
     let passed = opened.as_ref().map(Opened::passed).unwrap_or_default();
     let workdir = match &opened {

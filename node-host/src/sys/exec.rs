@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStringExt as _;
 
+use crate::process::shebang;
 use rustix::io::{FdFlags, fcntl_setfd, pread};
 
 /// What an ELF file begins with.
@@ -16,15 +17,21 @@ pub(crate) fn exec_descriptor(descriptor: RawFd, own: RawFd, argv: Vec<Vec<u8>>)
     let execute = || -> io::Result<std::convert::Infallible> {
         // SAFETY: only looked at and passed on; the system says if it is not open.
         let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        let mut magic = [0; 4];
-        let read = pread(file, &mut magic, 0)?;
+        let mut first = [0; 256];
+        let read = pread(file, &mut first, 0)?;
+        let first = first.get(..read).unwrap_or_default();
         // A script's interpreter opens it anew by this number.
-        if read == ELF.len() && magic == ELF {
+        if first.starts_with(&ELF) {
             fcntl_setfd(file, FdFlags::CLOEXEC)?;
         }
+        let (shell, argv) = match shebang::as_shell(first, descriptor, &argv) {
+            Some((shell, argv)) => (Some(shell), argv),
+            None => (None, argv),
+        };
         // SAFETY: nothing in this process uses it; it was opened for this moment.
         unsafe { libc::close(own) };
         let terminated = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput.into());
+        let shell = shell.map(terminated).transpose()?;
         let argv = argv.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;
         let env = std::env::vars_os()
             .map(|(name, value)| {
@@ -38,7 +45,12 @@ pub(crate) fn exec_descriptor(descriptor: RawFd, own: RawFd, argv: Vec<Vec<u8>>)
         // SAFETY: both arrays end with a null pointer and point into texts that live until the call, which does not
         // return when it succeeds.
         unsafe {
-            libc::execveat(descriptor, c"".as_ptr(), argv.as_ptr(), env.as_ptr(), libc::AT_EMPTY_PATH);
+            match &shell {
+                Some(shell) => libc::execve(shell.as_ptr(), argv.as_ptr().cast(), env.as_ptr().cast()),
+                None => {
+                    libc::execveat(descriptor, c"".as_ptr(), argv.as_ptr(), env.as_ptr(), libc::AT_EMPTY_PATH)
+                }
+            };
         }
         Err(io::Error::last_os_error())
     };

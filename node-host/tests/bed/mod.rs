@@ -119,6 +119,7 @@ pub(crate) fn request(argv: &[&str]) -> StartRequest {
         mode: Mode::PIPES,
         deadline_ms: None,
         kill_grace_ms: 300,
+        bound: None,
     }
 }
 

@@ -8,7 +8,7 @@ use config::ApprovalsFile;
 use fault::ErrorCode;
 use node_host::approvals::{Approvals, RemoteApprovals};
 use node_host::enforce::Door;
-use node_host::node::Node;
+use node_host::node::{Node, Outcome};
 use node_host::sessions::{Limits, Session, Sessions, StartError, StartRequest};
 use policy::PassList;
 use proto::v1 as pb;
@@ -151,7 +151,10 @@ fn receipt_first(bed: &mut Bed) {
         "n1".into(),
     );
     let node = Node::new("n1".into(), door, open(bed, &dir.join("sessions"), limits()));
-    let start = |run: &pb::RunRequest| bed.runtime.block_on(node.start(run));
+    let start = |run: &pb::RunRequest| match bed.runtime.block_on(node.start(run))? {
+        Outcome::Begun(begun) => Ok::<_, fault::Fault>(begun),
+        Outcome::NeedsApproval(plan) => panic!("nobody can be asked: {plan:?}"),
+    };
     let code = |run: &pb::RunRequest| start(run).unwrap_err().code;
 
     let wanted = shell("once", "echo out; exit 3", &work);

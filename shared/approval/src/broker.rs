@@ -122,7 +122,8 @@ impl<D> Default for Broker<D> {
 }
 
 impl<D: Clone + PartialEq> Broker<D> {
-    /// Takes a request under an id that nobody has, in any case.
+    /// Takes a request under an id that nobody has, in any case. Nor may it be the beginning of another one, or begin with
+    /// one: people answer by beginnings, and would answer the wrong request.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -132,7 +133,7 @@ impl<D: Clone + PartialEq> Broker<D> {
             return Err(Refused::Over);
         }
         let key = id.to_lowercase();
-        if self.entries.contains_key(&key) {
+        if self.is_near(&key) {
             return Err(Refused::Taken);
         }
         if self.open >= MAX_OPEN {
@@ -245,6 +246,13 @@ impl<D: Clone + PartialEq> Broker<D> {
             self.close(id.clone());
         }
         open
+    }
+
+    /// Whether an id is another one, the beginning of one, or begins with one.
+    fn is_near(&self, key: &str) -> bool {
+        let longer = self.entries.range(key.to_owned()..).next().is_some_and(|(id, _)| id.starts_with(key));
+        longer
+            || (1..key.len()).any(|end| key.get(..end).is_some_and(|start| self.entries.contains_key(start)))
     }
 
     /// How many are open, those whose time is over and who were not looked at since included.

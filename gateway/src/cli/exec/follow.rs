@@ -27,6 +27,8 @@ const FRAMES_MAX: usize = 4;
 const LEFT: u8 = 130;
 /// SIGINT.
 const INTERRUPT: i32 = 2;
+/// Ctrl-C, as a terminal in raw mode gives it.
+const CTRL_C: u8 = 3;
 
 /// What leaving does to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,10 @@ struct Known {
     offset: u64,
     /// Set from the loss of the gateway until something is heard again.
     away: Option<Away>,
+    /// What this caller does while a person is asked.
+    wait: pb::ApprovalWait,
+    /// A person is asked; nothing runs yet.
+    asked: bool,
     /// Input that the node has not confirmed.
     input: Writer,
 }
@@ -92,6 +98,9 @@ impl Follower {
         };
         let mut signals = Signals::new(self.source).map_err(terminal_error)?;
         let mut known = Known::new();
+        if let Frame::Start(request) = &first {
+            known.wait = request.approval_wait();
+        }
         let first = known.as_writer(first);
         let mut frame = first.clone();
         let outcome = loop {
@@ -124,6 +133,8 @@ impl Follower {
                 Err(fault) => break Err(unknown(&known, &fault)),
             }
             known.input.rewind();
+            // It closed what was open; the run is asked about anew.
+            known.asked = false;
             frame = known.again(&first, self.leave);
         };
         // All output first, then the terminal as it was.
@@ -174,6 +185,8 @@ impl Follower {
                     }
                 }
                 typed = typed.recv(), if typing && known.input.has_room() => match typed {
+                    // There is no command yet that could take it.
+                    Some(Typed::Bytes(bytes)) if self.gives_up(known, &bytes) => return self.leave(known).await,
                     Some(Typed::Bytes(bytes)) => known.input.push(bytes),
                     Some(Typed::End) => known.input.finish(),
                     Some(Typed::Leave) => return self.leave(known).await,
@@ -184,6 +197,7 @@ impl Follower {
                         let _ = frames.send(pb::ClientFrame { frame: Some(frame) }).await;
                     }
                     (Asked::Interrupt | Asked::Insist, Leave::KeepsIt) => return self.leave(known).await,
+                    (Asked::Interrupt | Asked::Insist, _) if known.asked => return self.leave(known).await,
                     (Asked::Interrupt, _) => {
                         let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Signal(INTERRUPT)) }).await;
                     }
@@ -207,6 +221,7 @@ impl Follower {
     ) -> Result<Option<Outcome>, BrokenPipe> {
         match event {
             Some(Event::Started(started)) => {
+                known.asked = false;
                 self.renderer.started(&started).await?;
                 let session = started.session.unwrap_or_default();
                 known.session.clone_from(&session.session_id);
@@ -255,12 +270,33 @@ impl Follower {
                 self.renderer.trouble("interrupted", &fault).await?;
             }
             Some(Event::Resumed(_)) => self.renderer.note("the node is back, output goes on").await?,
-            Some(Event::ApprovalPending(_) | Event::ApprovalClosed(_)) | None => {}
+            Some(Event::ApprovalPending(approval)) => {
+                self.renderer.approval_pending(&approval).await?;
+                if known.wait == pb::ApprovalWait::Pending {
+                    self.renderer.approval_id(&approval.approval_id).await?;
+                    return Ok(Some(Outcome::Code(0)));
+                }
+                known.asked = true;
+            }
+            Some(Event::ApprovalClosed(approval)) => {
+                known.asked = false;
+                self.renderer.approval_closed(&approval).await?;
+            }
+            None => {}
         }
         Ok(None)
     }
 
+    /// Whether these keys mean that the person does not wait for the answer.
+    fn gives_up(&self, known: &Known, typed: &[u8]) -> bool {
+        known.asked && self.source == Source::Terminal && typed.contains(&CTRL_C)
+    }
+
     async fn leave(&self, known: &Known) -> Result<Outcome, BrokenPipe> {
+        if known.asked {
+            self.renderer.note("left; the request for approval is given up and nothing runs").await?;
+            return Ok(Outcome::Code(LEFT));
+        }
         if self.leave == Leave::KillsIt {
             self.renderer.note("left; the command is ended").await?;
             return Ok(Outcome::Code(LEFT));
@@ -290,6 +326,8 @@ impl Known {
             node: String::new(),
             offset: 0,
             away: None,
+            wait: pb::ApprovalWait::Unspecified,
+            asked: false,
             input: Writer::new(0, 0, INPUT_WINDOW),
         }
     }
