@@ -201,7 +201,9 @@ pub(crate) async fn call(tools: &mut Tools, request: pb::ExecRequest) -> anyhow:
             Some(Event::Exit(exit)) => bail!("the command ended badly: {exit:?}"),
             Some(Event::Gap(gap)) => bail!("output was dropped: {gap:?}"),
             Some(
-                Event::Interrupted(_)
+                Event::ApprovalPending(_)
+                | Event::ApprovalClosed(_)
+                | Event::Interrupted(_)
                 | Event::Resumed(_)
                 | Event::InputProgress(_)
                 | Event::InputRefused(_)
