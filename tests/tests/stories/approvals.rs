@@ -20,7 +20,7 @@ fn the_document_rules(user: RunAs) {
     let node = bed.invited("n", NodeOptions { user, ..NodeOptions::default() });
     node.wait_connected(1);
     let marker = node.dir().join("marker");
-    let touch = || bed.exec(["--", "touch", marker.to_str().unwrap()]);
+    let touch = || bed.exec(["--no-ask", "--", "touch", marker.to_str().unwrap()]);
 
     write(&node, &defaults("deny"));
     touch().refused(77, "SYSTEM_RUN_DISABLED").hinted();

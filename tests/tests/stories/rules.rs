@@ -220,7 +220,7 @@ fn the_gateways_own_configuration_tightens() {
     let _node = bed.node("n");
     bed.exec(["--", "tac", "/dev/null"]).ok();
     bed.gateway_cli(["exec-policy", "preset", "cautious"]).ok();
-    bed.exec(["--", "tac", "/dev/null"]).refused(77, "SYSTEM_RUN_DENIED").hinted();
+    bed.exec(["--no-ask", "--", "tac", "/dev/null"]).refused(77, "SYSTEM_RUN_DENIED").hinted();
     assert_eq!(bed.exec(["--shell", "--", "true && cd / && pwd"]).ok().stdout_text(), "/\n");
     bed.gateway_cli(["exec-policy", "preset", "deny-all"]).ok();
     bed.exec(["--", "true"]).refused(77, "SYSTEM_RUN_DISABLED").hinted();
