@@ -2,7 +2,11 @@
 //! (runtime spec §9). What may happen to one is said by `approval::broker`; here are the store, the clock and the waiting.
 
 mod answer;
+mod listed;
 mod ticket;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +25,8 @@ use crate::registry::store_fault;
 use crate::start;
 use crate::store::Store;
 
+use listed::{cut, short, that_fit};
+
 pub(crate) use answer::Resolution;
 pub(crate) use ticket::{Outcome, Ticket};
 
@@ -30,8 +36,8 @@ const LIFE_MS: UnixMs = 30 * 60 * 1000;
 const HISTORY_MS: UnixMs = 30 * 24 * 3600 * 1000;
 /// Events that a watcher may be behind. Then it is told everything anew.
 const EVENTS_MAX: usize = 1024;
-/// Command in a list, in characters.
-const LISTED_TEXT: usize = 512;
+/// How many ids are tried before a request is refused for want of a free one.
+const ID_TRIES: usize = 16;
 
 /// What is asked.
 #[derive(Debug)]
@@ -68,9 +74,21 @@ struct State {
     live: HashMap<String, Live>,
 }
 
+impl State {
+    /// What can be answered now.
+    fn open(&self) -> impl Iterator<Item = &pb::Approval> {
+        let now = clock::now_ms();
+        self.live
+            .values()
+            .map(|live| &live.approval)
+            .filter(move |a| a.status() == pb::ApprovalStatus::Pending && a.expires_unix_ms > now)
+    }
+}
+
 /// All requests of one gateway.
 #[derive(Debug)]
 pub(crate) struct Approvals {
+    /// Held while something is stored and told: whoever watches hears of things in their order.
     state: Mutex<State>,
     store: Arc<dyn Store>,
     events: broadcast::Sender<pb::ApprovalEvent>,
@@ -138,18 +156,25 @@ impl Approvals {
             )
             .hint("put it into a script and run that: a script is bound by its content"));
         }
-        let id = match id {
-            Some(id) => id,
-            None => start::new_run_id()?,
-        };
-        let now = clock::now_ms();
         let mut allowed = vec![pb::Decision::AllowOnce.into(), pb::Decision::Deny.into()];
         if !plan.always.is_empty() {
             allowed.insert(1, pb::Decision::AllowAlways.into());
         }
+        let now = clock::now_ms();
         let expires = plan.expires_unix_ms.min(now + LIFE_MS);
+        let mut state = self.state.lock();
+        let id = match id {
+            Some(id) => id,
+            None => free_id(&state.broker)?,
+        };
+        // Older ones are in the store only.
+        let known = self.store.approvals_like(&id).map_err(store_fault)?;
+        if known.iter().any(|known| known.approval_id.eq_ignore_ascii_case(&id)) {
+            return Err(not_taken(Refused::Taken));
+        }
+        state.broker.request(&id, now, expires).map_err(not_taken)?;
         let approval = pb::Approval {
-            approval_id: id.clone(),
+            approval_id: id,
             node_id: node.to_hex(),
             node_name,
             plan: Some(plan),
@@ -160,29 +185,21 @@ impl Approvals {
             status: pb::ApprovalStatus::Pending.into(),
             ..pb::Approval::default()
         };
+        if let Err(error) = self.store.put_approval(&approval) {
+            state.broker.cancel(&approval.approval_id, now);
+            return Err(store_fault(error));
+        }
         let closed = watch::Sender::new(false);
         let receiver = closed.subscribe();
-        {
-            let mut state = self.state.lock();
-            // Older ones are in the store only.
-            let known = self.store.approvals_like(&id).map_err(store_fault)?;
-            if known.iter().any(|known| known.approval_id.eq_ignore_ascii_case(&id)) {
-                return Err(not_taken(Refused::Taken));
-            }
-            state.broker.request(&id, now, expires).map_err(not_taken)?;
-            if let Err(error) = self.store.put_approval(&approval) {
-                state.broker.cancel(&id, now);
-                return Err(store_fault(error));
-            }
-            let live = Live {
-                approval: approval.clone(),
-                key: bytes::Bytes::new(),
-                signature: bytes::Bytes::new(),
-                closed,
-            };
-            state.live.insert(id.to_lowercase(), live);
-        }
+        let live = Live {
+            approval: approval.clone(),
+            key: bytes::Bytes::new(),
+            signature: bytes::Bytes::new(),
+            closed,
+        };
+        state.live.insert(approval.approval_id.to_lowercase(), live);
         self.tell("approval.requested", &approval);
+        drop(state);
         Ok(Ticket::new(Arc::clone(self), approval, receiver))
     }
 
@@ -194,14 +211,11 @@ impl Approvals {
         self.tell("approval.decided", &approval);
     }
 
-    /// What is open, the shortest time left first, cut for a list.
+    /// What is open, the shortest time left first, cut for a list. Of too many, those come first whose time is over first.
     pub(crate) fn list(&self) -> Vec<pb::Approval> {
-        let state = self.state.lock();
-        let open = state.live.values().map(|live| &live.approval);
-        let mut list: Vec<_> = open.filter(|a| a.status() == pb::ApprovalStatus::Pending).map(cut).collect();
-        drop(state);
+        let mut list: Vec<_> = self.state.lock().open().map(cut).collect();
         list.sort_by(|a, b| (a.expires_unix_ms, &a.approval_id).cmp(&(b.expires_unix_ms, &b.approval_id)));
-        list
+        that_fit(list)
     }
 
     /// What was closed, newest first, cut for a list.
@@ -210,7 +224,7 @@ impl Approvals {
     /// The store failed.
     pub(crate) fn history(&self, limit: u32) -> Result<Vec<pb::Approval>, Fault> {
         let closed = self.store.closed_approvals(limit).map_err(store_fault)?;
-        Ok(closed.iter().map(cut).collect())
+        Ok(that_fit(closed.iter().map(cut).collect()))
     }
 
     /// One, by its id or a unique beginning of it.
@@ -255,10 +269,8 @@ impl Approvals {
 
     /// Everything of what is open.
     pub(crate) fn all_open(&self) -> Vec<pb::Approval> {
-        let state = self.state.lock();
-        let open = state.live.values().map(|live| &live.approval);
-        let mut open: Vec<_> = open.filter(|a| a.status() == pb::ApprovalStatus::Pending).cloned().collect();
-        open.sort_by_key(|approval| approval.created_unix_ms);
+        let mut open: Vec<_> = self.state.lock().open().cloned().collect();
+        open.sort_by(|a, b| (a.created_unix_ms, &a.approval_id).cmp(&(b.created_unix_ms, &b.approval_id)));
         open
     }
 
@@ -300,7 +312,7 @@ impl Approvals {
             "nodeId": approval.node_id,
             "plan": plan.map(|plan| hex(&plan.digest)),
             "runId": plan.map(|plan| &plan.run_id),
-            "command": plan.map(|plan| plan.command_text.chars().take(LISTED_TEXT).collect::<String>()),
+            "command": plan.map(|plan| short(&plan.command_text)),
             "cwd": plan.map(|plan| &plan.workdir),
             "agentId": plan.map(|plan| &plan.agent_id),
             "requestedBy": approval.requested_by,
@@ -327,39 +339,15 @@ fn close(approval: &mut pb::Approval, status: pb::ApprovalStatus, reason: &str, 
     approval.closed_unix_ms = now;
 }
 
-/// An approval as a list shows it. Field by field: a plan may be large.
-fn cut(approval: &pb::Approval) -> pb::Approval {
-    let plan = approval.plan.as_ref().map(|plan| pb::Plan {
-        workdir: plan.workdir.clone(),
-        command_text: plan.command_text.chars().take(LISTED_TEXT).collect(),
-        agent_id: plan.agent_id.clone(),
-        session_key: plan.session_key.clone(),
-        security: plan.security,
-        ask: plan.ask,
-        digest: plan.digest.clone(),
-        needs_approval: plan.needs_approval,
-        run_id: plan.run_id.clone(),
-        reasons: plan.reasons.clone(),
-        why: plan.why.clone(),
-        asked_by: plan.asked_by.clone(),
-        signature_required: plan.signature_required,
-        ..pb::Plan::default()
-    });
-    pb::Approval {
-        approval_id: approval.approval_id.clone(),
-        node_id: approval.node_id.clone(),
-        node_name: approval.node_name.clone(),
-        plan,
-        allowed: approval.allowed.clone(),
-        requested_by: approval.requested_by.clone(),
-        reason: approval.reason.clone(),
-        lasting: approval.lasting,
-        decided_by: approval.decided_by.clone(),
-        decided_from: approval.decided_from.clone(),
-        outcome: approval.outcome.clone(),
-        cut: true,
-        ..*approval
+/// A random id. Somebody may have chosen one that begins like it.
+fn free_id(broker: &Broker<Decided>) -> Result<String, Fault> {
+    for _ in 0..ID_TRIES {
+        let id = start::new_run_id()?;
+        if broker.is_free(&id) {
+            return Ok(id);
+        }
     }
+    Err(not_taken(Refused::Taken))
 }
 
 fn not_taken(refused: Refused) -> Fault {

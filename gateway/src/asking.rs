@@ -261,6 +261,8 @@ impl Question {
     }
 
     fn tell_denied(&self, id: &str, reason: &str) {
+        let fault = Fault::new(ErrorCode::SystemRunDenied, reason);
+        runs::denied(&self.gateway, &self.run, &fault, &self.by);
         self.gateway.notices.add(pb::Notice {
             kind: pb::notice::Kind::ExecDenied.into(),
             text: denied_text(&self.place(id), reason, &self.plan.command_text),

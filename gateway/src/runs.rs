@@ -121,6 +121,16 @@ pub(crate) fn started(gateway: &Arc<Gateway>, started: &Started, request: &pb::R
     }
 }
 
+/// A command did not start: it is written down.
+pub(crate) fn denied(gateway: &Gateway, request: &pb::RunRequest, fault: &fault::Fault, by: &str) {
+    gateway.audit("run.denied", || {
+        serde_json::json!({
+            "runId": request.run_id, "agentId": request.agent_id, "sessionKey": request.session_key,
+            "code": fault.code.as_str(), "message": fault.message, "by": by,
+        })
+    });
+}
+
 /// A node says that a session ended.
 pub(crate) fn ended(gateway: &Gateway, node: Fingerprint, ended: pb::SessionEnded) {
     let Some(session) = &ended.session else { return };

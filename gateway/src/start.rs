@@ -121,7 +121,8 @@ pub(crate) async fn start(
 ) -> Result<Begun, Fault> {
     let (link, mut run, exec) = route(gateway, request)?;
     run.can_ask = asking::can_ask(gateway, &caller, &exec);
-    match send(gateway, link, run.clone(), on_close).await? {
+    let sent = send(gateway, link, run.clone(), on_close).await;
+    match sent.inspect_err(|fault| runs::denied(gateway, &run, fault, &caller.name))? {
         Sent::Started(started) => {
             runs::started(gateway, &started, &run, &caller.name);
             Ok(Begun::Started(started))

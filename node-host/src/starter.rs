@@ -2,13 +2,16 @@
 //!
 //! A shell can only be told words. So a bound program in a pipeline is written as
 //! `/proc/self/fd/<STARTER_FD> __farrun-start <descriptor> <name> <arguments…>`: the first word is this very program,
-//! which turns into the bound one. Nothing is looked up on the way.
+//! which turns into the bound one. Nothing is looked up on the way, and a program that somebody could have written to
+//! since the command began is compared with what was approved once more.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::process::ExitCode;
 
-use crate::process::wire::{BOUND_FD, BOUND_MAX, STARTER_FD};
+use crate::process::bound::Again;
+use crate::process::wire::{AGAIN_FD, BOUND_FD, BOUND_MAX, STARTER_FD};
 use crate::sys;
 
 /// The first argument of a starter.
@@ -43,8 +46,14 @@ pub fn intercept() -> Option<ExitCode> {
     if argv.is_empty() {
         return failed("it has no name");
     }
+    let name = argv.first().map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default();
+    let failed = |error: io::Error| failed(&format!("{}: {error}", name.escape_debug()));
+    // The command began before, so the file may have been written to since. Kept until the program is executed.
+    let _again = match Again::check(descriptor) {
+        Ok(again) => again,
+        Err(error) => return failed(error),
+    };
     // The program needs only its own descriptor, and that only if an interpreter has to read it; scripts of others are
     // named in its words, so they stay.
-    let error = sys::exec_descriptor(descriptor, STARTER_FD, argv);
-    failed(&error.to_string())
+    failed(sys::exec_descriptor(descriptor, &[STARTER_FD, AGAIN_FD], argv))
 }

@@ -10,6 +10,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 fn main() -> ExitCode {
+    if let Some(code) = node_host::starter::intercept() {
+        return code;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     if args.first().is_some_and(|arg| arg == bed::HOST_MODE) {
         bed::host(std::path::Path::new(&args[1]));

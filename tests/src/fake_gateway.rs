@@ -1,6 +1,7 @@
 //! A gateway made by hand: pairs any node, and sends it what a real gateway
 //! would refuse to send.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -150,14 +151,59 @@ impl FakeLink {
 
     /// Asks for a run: the session, or the refusal.
     pub fn run(&mut self, run: pb::RunRequest) -> Result<pb::RunStarted, pb::Fault> {
-        match self.ask(Command::Run(run)) {
-            Answer::Run(pb::RunReply { outcome: Some(pb::run_reply::Outcome::Started(started)) }) => {
-                Ok(started)
+        started(self.ask(Command::Run(run)))
+    }
+
+    /// Asks for runs without waiting in between; what became of each, in their order.
+    pub fn run_together(&mut self, runs: Vec<pb::RunRequest>) -> Vec<Result<pb::RunStarted, pb::Fault>> {
+        let ids: Vec<u64> = runs.iter().map(|_| self.next.fetch_add(1, Ordering::Relaxed)).collect();
+        let mut answers = HashMap::new();
+        let asked = async {
+            for (id, run) in ids.iter().zip(runs) {
+                let request = pb::Request { id: *id, command: Some(Command::Run(run)) };
+                let frame = pb::GatewayFrame { frame: Some(gateway_frame::Frame::Request(request)) };
+                self.to_node.send(Ok(frame)).await.expect("an open link");
+            }
+            while answers.len() < ids.len() {
+                let frame = self.from_node.message().await.expect("an open link").expect("an open link");
+                if let Some(node_frame::Frame::Reply(reply)) = frame.frame
+                    && ids.contains(&reply.id)
+                {
+                    answers.insert(reply.id, reply.answer.expect("an answer"));
+                }
+            }
+        };
+        crate::block_on(async { tokio::time::timeout(PATIENCE, asked).await.expect("answers in time") });
+        ids.iter().map(|id| started(answers.remove(id).expect("an answer"))).collect()
+    }
+
+    /// Asks for a run as a gateway that can ask a person: the plan to decide about, or the refusal.
+    pub fn plan(&mut self, run: pb::RunRequest) -> Result<pb::Plan, pb::Fault> {
+        match self.ask(Command::Run(pb::RunRequest { can_ask: true, ..run })) {
+            Answer::Run(pb::RunReply { outcome: Some(pb::run_reply::Outcome::NeedsApproval(plan)) }) => {
+                Ok(plan)
             }
             Answer::Run(pb::RunReply { outcome: Some(pb::run_reply::Outcome::Refused(fault)) })
             | Answer::Fault(fault) => Err(fault),
-            other => panic!("no answer to a run: {other:?}"),
+            other => panic!("nobody is to be asked: {other:?}"),
         }
+    }
+
+    /// How many sessions the node knows, ended ones too.
+    pub fn sessions(&mut self) -> usize {
+        match self.ask(Command::ListSessions(pb::ListSessionsRequest::default())) {
+            Answer::ListSessions(reply) => reply.sessions.len(),
+            other => panic!("no list of sessions: {other:?}"),
+        }
+    }
+}
+
+fn started(answer: Answer) -> Result<pb::RunStarted, pb::Fault> {
+    match answer {
+        Answer::Run(pb::RunReply { outcome: Some(pb::run_reply::Outcome::Started(started)) }) => Ok(started),
+        Answer::Run(pb::RunReply { outcome: Some(pb::run_reply::Outcome::Refused(fault)) })
+        | Answer::Fault(fault) => Err(fault),
+        other => panic!("no answer to a run: {other:?}"),
     }
 }
 

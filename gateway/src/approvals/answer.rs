@@ -46,16 +46,15 @@ impl Approvals {
         };
         let mut approval = live.approval.clone();
         let plan = approval.plan.clone().unwrap_or_default();
-        if !request.plan_digest.is_empty() && request.plan_digest != plan.digest {
-            return Err(Fault::new(
-                ErrorCode::ApprovalRequestMismatch,
-                "the plan is not the one that was shown",
-            )
-            .hint("look at it again: `gateway approvals show`"));
-        }
+        check_digest(&request, &plan)?;
         let lasting = lasting(&request, &approval, &plan)?;
         let answer = (i32::from(decision), lasting);
-        if state.broker.state(&id, now) != Some(State::Open) {
+        let standing = state.broker.state(&id, now);
+        if standing == Some(State::Expired) {
+            // Before the timer of who waits: they need not wait for it.
+            self.end(&mut state, &id, pb::ApprovalStatus::Expired, "timeout");
+        }
+        if standing != Some(State::Open) {
             // Says what is in the way, or that it is the same answer.
             return state.broker.resolve(&id, answer, now).map(|_| approval).map_err(late);
         }
@@ -72,20 +71,29 @@ impl Approvals {
             Ok(Answer::First | Answer::Same) => {}
             Err(error) => return Err(late(error)),
         }
+        self.tell("approval.decided", &approval);
         if let Some(live) = state.live.get_mut(&id) {
             live.approval = approval.clone();
             live.key = request.key;
             live.signature = request.signature;
             live.closed.send_replace(true);
         }
-        drop(state);
-        self.tell("approval.decided", &approval);
         Ok(approval)
     }
 }
 
+/// The answer is about the plan that was shown, where it says which.
+fn check_digest(request: &pb::ResolveRequest, plan: &pb::Plan) -> Result<(), Fault> {
+    if request.plan_digest.is_empty() || request.plan_digest == plan.digest {
+        return Ok(());
+    }
+    Err(Fault::new(ErrorCode::ApprovalRequestMismatch, "the plan is not the one that was shown")
+        .hint("look at it again: `gateway approvals show`"))
+}
+
 /// An answer to what was closed before.
 fn again(approval: pb::Approval, request: &pb::ResolveRequest) -> Result<pb::Approval, Fault> {
+    check_digest(request, approval.plan.as_ref().unwrap_or(&pb::Plan::default()))?;
     match approval.status() {
         pb::ApprovalStatus::Allowed | pb::ApprovalStatus::Denied => {
             let same_scope = request.lasting.is_none() || request.lasting == approval.lasting;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use approval::broker;
 use proto::v1 as pb;
 use tokio::sync::watch;
 
-use super::{Approvals, close};
+use super::{Approvals, State, close};
 use crate::clock;
 
 /// What became of a request.
@@ -76,39 +77,43 @@ impl Drop for Ticket {
 impl Approvals {
     /// Closes a request whose time is over.
     fn expire(&self, id: &str) {
-        let now = clock::now_ms();
+        let id = id.to_lowercase();
         let mut state = self.state.lock();
+        let Some(live) = state.live.get(&id) else { return };
         // A timer may be a moment early by the clock that people read.
-        let Some(live) = state.live.get(&id.to_lowercase()) else { return };
-        let now = now.max(live.approval.expires_unix_ms);
-        if state.broker.expire(id, now) {
-            drop(state);
-            self.close_as(id, pb::ApprovalStatus::Expired, "timeout");
+        let now = clock::now_ms().max(live.approval.expires_unix_ms);
+        if state.broker.state(&id, now) == Some(broker::State::Expired) {
+            self.end(&mut state, &id, pb::ApprovalStatus::Expired, "timeout");
         }
     }
 
     /// Closes a request that nobody waits for any more.
     fn give_up(&self, id: &str) {
+        let id = id.to_lowercase();
         let reason = if self.stopping.is_cancelled() { "gateway-restart" } else { "run-aborted" };
-        let cancelled = self.state.lock().broker.cancel(id, clock::now_ms());
-        if cancelled {
-            self.close_as(id, pb::ApprovalStatus::Cancelled, reason);
+        let now = clock::now_ms();
+        let mut state = self.state.lock();
+        if state.broker.cancel(&id, now) {
+            self.end(&mut state, &id, pb::ApprovalStatus::Cancelled, reason);
+        } else if state.broker.state(&id, now) == Some(broker::State::Expired) {
+            self.end(&mut state, &id, pb::ApprovalStatus::Expired, "timeout");
         }
-        self.state.lock().live.remove(&id.to_lowercase());
+        state.live.remove(&id);
     }
 
-    fn close_as(&self, id: &str, status: pb::ApprovalStatus, reason: &str) {
-        let mut state = self.state.lock();
-        let Some(live) = state.live.get_mut(&id.to_lowercase()) else { return };
+    /// Writes down that nobody decided, and tells it. The broker knows already. Nothing where it was told before.
+    pub(super) fn end(&self, state: &mut State, id: &str, status: pb::ApprovalStatus, reason: &str) {
+        let Some(live) = state.live.get_mut(id) else { return };
+        if live.approval.status() != pb::ApprovalStatus::Pending {
+            return;
+        }
         close(&mut live.approval, status, reason, clock::now_ms());
-        let approval = live.approval.clone();
-        live.closed.send_replace(true);
-        drop(state);
-        if let Err(error) = self.store.put_approval(&approval) {
+        if let Err(error) = self.store.put_approval(&live.approval) {
             // At the next start it is open, and is closed then.
             tracing::error!(id, %error, "the end of an approval was not stored");
         }
-        self.tell("approval.closed", &approval);
+        self.tell("approval.closed", &live.approval);
+        live.closed.send_replace(true);
     }
 
     /// Takes the decision of a closed request, once.

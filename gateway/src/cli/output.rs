@@ -13,8 +13,10 @@ pub(super) const BROKEN_PIPE: u8 = 141;
 
 /// See `say_line!`.
 pub(super) fn print_line(text: std::fmt::Arguments<'_>) {
+    // Formatted first: a long document would be written piece by piece, a call to the system for each line.
+    let line = format!("{text}\n");
     let mut out = std::io::stdout().lock();
-    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+    if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(i32::from(BROKEN_PIPE));
     }
 }

@@ -1,6 +1,10 @@
 //! The approvals service: what waits for a yes, and the answers.
 
+#[cfg(test)]
+mod tests;
+
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::v1::{self as pb, Role, approval_event::Event, approvals_server::Approvals};
@@ -75,7 +79,7 @@ impl Approvals for Service {
 
     async fn watch(&self, request: Request<pb::WatchApprovalsRequest>) -> Answered<Self::WatchStream> {
         self.require(&request, Role::Approvals)?;
-        let gateway = std::sync::Arc::clone(&self.0);
+        let gateway = Arc::clone(&self.0);
         let (sender, receiver) = mpsc::channel(EVENTS_MAX);
         let (open, mut events, watching) = gateway.approvals.watch();
         tokio::spawn(async move {

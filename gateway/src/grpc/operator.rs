@@ -6,6 +6,7 @@ use std::time::Duration;
 use fault::{ErrorCode, Fault};
 use identity::PairLink;
 use proto::v1::{self as pb, Role, operator_server::Operator, reply::Answer, request::Command};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tonic::{Request, Response, Status};
 
@@ -79,6 +80,9 @@ impl Operator for Service {
         let taken = self.0.pairing.lock().take(&id, now)?;
         self.0.registry.pair(taken.fingerprint, &taken.display_name, &taken.facts, now)?;
         tracing::info!(node = %taken.fingerprint, by = caller.name(), "pairing approved");
+        self.0.audit("node.paired", || {
+            json!({ "nodeId": taken.fingerprint.to_hex(), "node": taken.display_name, "by": caller.name() })
+        });
         Ok(Response::new(self.0.registry.describe(&taken.fingerprint)?))
     }
 
@@ -120,6 +124,10 @@ impl Operator for Service {
         let caller = self.require(&request, Role::Pairing)?;
         let node = self.0.registry.remove(&request.into_inner().node)?;
         tracing::info!(node = node.node_id, by = caller.name(), "node removed");
+        self.0.audit(
+            "node.removed",
+            || json!({ "nodeId": node.node_id, "node": node.display_name, "by": caller.name() }),
+        );
         Ok(Response::new(node))
     }
 
@@ -163,6 +171,11 @@ impl Operator for Service {
                     to = document.hash,
                     "approvals document set"
                 );
+                self.0.audit("policy.changed", || {
+                    json!({
+                        "nodeId": link.node.to_hex(), "from": request.base_hash, "to": document.hash, "by": caller.name(),
+                    })
+                });
                 Ok(Response::new(document))
             }
             pb::approvals_set_reply::Outcome::Refused(fault) => Err(Fault::from(fault).into()),

@@ -53,6 +53,9 @@ pub struct ListArgs {
     /// Only of the last `90s`, `10m`, `2h`, `30d`.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     since: Option<Duration>,
+    /// Only with this text: of a command, an id, a name.
+    #[arg(long, value_name = "TEXT")]
+    contains: Option<String>,
 }
 
 /// Does what the command line says.
@@ -85,6 +88,7 @@ impl ListArgs {
         let filter = Filter {
             limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
             kinds: self.kind.clone(),
+            contains: self.contains.clone().unwrap_or_default(),
             since_ms: self.since.map_or(0, |since| unix_ms(SystemTime::now().checked_sub(since))),
         };
         let records = audit::list(dir, &filter).map_err(|error| unreadable(dir, &error))?;
@@ -115,9 +119,10 @@ fn verify(dir: &Path, json: bool) -> Result<String, Fault> {
         ))
     })?;
     if json {
-        let audit::Verified { records, first_seq, last_seq, hash } = intact;
+        let audit::Verified { records, first_seq, last_seq, hash, recovered } = intact;
         let line = json!({
             "intact": true, "records": records, "firstSeq": first_seq, "lastSeq": last_seq, "hash": hash,
+            "recovered": recovered,
         });
         return Ok(format!("{line}\n"));
     }
@@ -125,12 +130,26 @@ fn verify(dir: &Path, json: bool) -> Result<String, Fault> {
         // A log that was taken away as a whole looks the same.
         return Ok(format!("0 records, chain intact; nothing was written down in {place}\n"));
     }
-    Ok(format!("{} records, chain intact, the last is {} {}\n", intact.records, intact.last_seq, intact.hash))
+    let mut text = format!(
+        "{} records, chain intact, the last is {} {}\n",
+        intact.records, intact.last_seq, intact.hash
+    );
+    if intact.recovered > 0 {
+        // The chain alone does not show it: it went on from what was left.
+        text += &format!(
+            "starts that found its end cut, lost or changed: {}; `audit list --kind audit.recovered` says how\n",
+            intact.recovered
+        );
+    }
+    Ok(text)
 }
 
 fn unreadable(dir: &Path, error: &io::Error) -> Fault {
-    Fault::new(ErrorCode::StateDirUnusable, format!("{} cannot be read: {error}", dir.display()))
-        .hint("only the user of the service can read it")
+    Fault::new(
+        ErrorCode::StateDirUnusable,
+        format!("{} cannot be read: {error}", one_line(&dir.display().to_string())),
+    )
+    .hint("only the user of the service can read it")
 }
 
 /// Milliseconds since 1970; 0 for what is before that.

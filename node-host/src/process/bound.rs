@@ -2,8 +2,14 @@
 //! can take its place in between.
 //!
 //! Files that the node's user cannot change are known by device and inode. Those that it can are known by content, too: an
-//! ELF program is hashed while a lease keeps writers away; what is read piece by piece (scripts) is copied into sealed
-//! memory first.
+//! ELF program is hashed while a lease keeps writers away; what is read piece by piece (scripts), and what a lease does
+//! not keep as it is, is copied into sealed memory first.
+//!
+//! A lease ends when the command has started. A program that the command itself starts later is looked at again then, by
+//! the [starter](crate::starter), which finds its hash in [`Again`].
+
+mod again;
+mod content;
 
 use std::fs::File;
 use std::io;
@@ -11,38 +17,45 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, memfd_create, open};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use session::StartFailure;
-use sha2::{Digest as _, Sha256};
 
+pub(crate) use self::again::Again;
+use self::content::{CONTENT_MAX, Purpose, hash, lease_keeps, sealed_copy};
 use super::shebang;
 use super::spawn::NotStarted;
-use super::wire::{BOUND_FD, Bound, BoundFile, BoundRole, STARTER_FD};
+use super::wire::{AGAIN_FD, BOUND_FD, BOUND_MAX, Bound, BoundFile, BoundRole, STARTER_FD};
 use crate::sys::{ELF, Lease, NoLease};
 
 /// Where descriptors lie that the command gets under other numbers: above those.
 const OURS_FROM: RawFd = 300;
-/// Largest file that is checked by its content.
-const CONTENT_MAX: u64 = 256 * 1024 * 1024;
-/// Bytes read at one time.
-const READ: usize = 256 * 1024;
 /// Longest first line of a script that is looked at.
 const FIRST_LINE: usize = 256;
+/// What is said of a file that somebody has open for writing, or is about to.
+const BEING_WRITTEN: &str = " (it is being written)";
+
 /// Everything that was approved, open.
 #[derive(Debug)]
 pub(super) struct Opened {
     workdir: OwnedFd,
     files: Vec<Checked>,
     exec: usize,
-    starter: Option<OwnedFd>,
+    starter: Option<Starter>,
+}
+
+/// What starts programs that the command names.
+#[derive(Debug)]
+struct Starter {
+    program: OwnedFd,
+    again: OwnedFd,
 }
 
 #[derive(Debug)]
 struct Checked {
     file: OwnedFd,
     /// Keeps writers away until the command has started.
-    _lease: Option<Lease<OwnedFd>>,
+    lease: Option<Lease<OwnedFd>>,
     pass: Pass,
 }
 
@@ -63,18 +76,21 @@ impl Opened {
     /// # Errors
     /// The first thing that is not what it was.
     pub(super) fn new(bound: &Bound, workdir: &Path) -> Result<Self, NotStarted> {
+        if bound.exec >= bound.files.len() || bound.files.len() > BOUND_MAX {
+            return Err(changed("execution plan mismatch: no program, or too many files"));
+        }
         let dir = open_workdir(bound, workdir)?;
         let mut files = Vec::with_capacity(bound.files.len());
         for (index, file) in bound.files.iter().enumerate() {
             files.push(check(file, index == bound.exec)?);
         }
-        if bound.exec >= files.len() {
-            return Err(changed("execution plan mismatch: no program"));
+        // The system lets a writer through after a while, so all of it must have been quick enough.
+        for (file, checked) in bound.files.iter().zip(&files) {
+            if checked.lease.as_ref().is_some_and(|lease| !lease.is_whole()) {
+                return Err(drift(file, BEING_WRITTEN));
+            }
         }
-        let starter = match bound.starter {
-            true => Some(own_program()?),
-            false => None,
-        };
+        let starter = if bound.starter { Some(Starter::new(bound, &files)?) } else { None };
         Ok(Self { workdir: dir, files, exec: bound.exec, starter })
     }
 
@@ -106,7 +122,23 @@ impl Opened {
     pub(super) fn passed(&self) -> Vec<(BorrowedFd<'_>, RawFd)> {
         let files = self.files.iter().enumerate().filter(|(_, checked)| checked.pass == Pass::Yes);
         let files = files.map(|(index, checked)| (checked.file.as_fd(), number(index)));
-        files.chain(self.starter.iter().map(|starter| (starter.as_fd(), STARTER_FD))).collect()
+        let starter = self.starter.iter();
+        let starter = starter.flat_map(|it| [(it.program.as_fd(), STARTER_FD), (it.again.as_fd(), AGAIN_FD)]);
+        files.chain(starter).collect()
+    }
+}
+
+impl Starter {
+    fn new(bound: &Bound, files: &[Checked]) -> Result<Self, NotStarted> {
+        let failed = |error: io::Error| NotStarted::system(StartFailure::Other, &error, "no starter");
+        // This very program, whatever lies at its path by now.
+        let program = open("/proc/self/exe", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| failed(errno.into()))?;
+        // What no lease was needed for stays as it is.
+        let hashes = bound.files.iter().zip(files);
+        let hashes = hashes.map(|(file, checked)| file.sha256.filter(|_| checked.lease.is_some()));
+        let again = Again::write(hashes).map_err(failed)?;
+        Ok(Self { program: raise(program)?, again: raise(again)? })
     }
 }
 
@@ -135,57 +167,57 @@ fn raise(file: OwnedFd) -> Result<OwnedFd, NotStarted> {
         .map_err(|errno| NotStarted::system(StartFailure::Other, &errno.into(), "no descriptor could be had"))
 }
 
-/// This very program, whatever lies at its path by now.
-fn own_program() -> Result<OwnedFd, NotStarted> {
-    let failed = |errno: Errno| NotStarted::system(StartFailure::Other, &errno.into(), "no starter");
-    raise(open("/proc/self/exe", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?)
-}
-
-/// Opens one file and compares it with what was approved.
-fn check(bound: &BoundFile, executed: bool) -> Result<Checked, NotStarted> {
+/// What is said of a file that is not what was approved.
+fn drift(bound: &BoundFile, detail: &str) -> NotStarted {
     let what = match bound.role {
         BoundRole::Program => "executable",
         BoundRole::Script | BoundRole::Named => "script operand",
         BoundRole::Directory => "cwd",
     };
-    let drift = |detail: &str| {
-        changed(&format!("approval {what} changed before execution: {}{detail}", bound.path.display()))
-    };
-    let file = open_file(bound).map_err(|error| drift(&format!(" ({error})")))?;
-    let found = file.metadata().map_err(|error| drift(&format!(" ({error})")))?;
+    changed(&format!("approval {what} changed before execution: {}{detail}", bound.path.display()))
+}
+
+/// Opens one file and compares it with what was approved.
+fn check(bound: &BoundFile, executed: bool) -> Result<Checked, NotStarted> {
+    let failed = |error: io::Error| drift(bound, &format!(" ({error})"));
+    let file = open_file(bound).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
     let kind = if bound.role == BoundRole::Directory { found.is_dir() } else { found.is_file() };
     if !kind || (found.dev(), found.ino()) != (bound.device, bound.inode) {
-        return Err(drift(""));
+        return Err(drift(bound, ""));
     }
     let by_path = matches!(bound.role, BoundRole::Directory | BoundRole::Named);
     let pass = if by_path { Pass::No } else { Pass::Yes };
     let Some(wanted) = &bound.sha256 else {
         // Nobody who could run commands here can change it.
         let pass = if executed && !is_script(&file) { Pass::OnlyToExecute } else { pass };
-        return Ok(Checked { file: raise(file.into())?, _lease: None, pass });
+        return Ok(Checked { file: raise(file.into())?, lease: None, pass });
     };
     if found.len() > CONTENT_MAX {
-        return Err(drift(" (it is above 256 MiB)"));
+        return Err(drift(bound, " (it is above 256 MiB)"));
     }
-    let failed = |error: io::Error| drift(&format!(" ({error})"));
-    let copy = || -> Result<Checked, NotStarted> {
-        let (sealed, hash) = sealed_copy(&file, &bound.path).map_err(failed)?;
-        if hash != *wanted {
-            return Err(drift(""));
+    let copy = |purpose| -> Result<Checked, NotStarted> {
+        let sealed = sealed_copy(&file, &bound.path, purpose).map_err(failed)?;
+        if hash(&sealed).map_err(failed)? != *wanted {
+            return Err(drift(bound, ""));
         }
-        Ok(Checked { file: raise(sealed)?, _lease: None, pass })
+        Ok(Checked { file: raise(sealed.into())?, lease: None, pass })
     };
     if bound.role == BoundRole::Script {
-        return copy();
+        return copy(Purpose::Read);
     }
-    let lease = match Lease::take(OwnedFd::from(file.try_clone().map_err(failed)?)) {
+    let lease = match lease_keeps(&file) {
+        true => Lease::take(OwnedFd::from(file.try_clone().map_err(failed)?)),
+        false => Err(NoLease::Unavailable(io::ErrorKind::Unsupported.into())),
+    };
+    let lease = match lease {
         Ok(lease) => lease,
-        Err(NoLease::BeingWritten) => return Err(drift(" (it is being written)")),
-        Err(NoLease::Unavailable(_)) if bound.role == BoundRole::Program => return copy(),
-        Err(NoLease::Unavailable(error)) => return Err(drift(&format!(" (no lease: {error})"))),
+        Err(NoLease::BeingWritten) => return Err(drift(bound, BEING_WRITTEN)),
+        Err(NoLease::Unavailable(_)) if bound.role == BoundRole::Program => return copy(Purpose::Execute),
+        Err(NoLease::Unavailable(error)) => return Err(drift(bound, &format!(" (no lease: {error})"))),
     };
     if hash(&file).map_err(failed)? != *wanted {
-        return Err(drift(""));
+        return Err(drift(bound, ""));
     }
     // Only now, under the lease and with the right content, does it say anything to look at what kind of file it is.
     let mut first = [0; FIRST_LINE];
@@ -196,10 +228,10 @@ fn check(bound: &BoundFile, executed: bool) -> Result<Checked, NotStarted> {
         && !elf
         && shebang::interpreter(first).is_some_and(shebang::reads_descriptors)
     {
-        return copy();
+        return copy(Purpose::Execute);
     }
     let pass = if executed && elf { Pass::OnlyToExecute } else { pass };
-    Ok(Checked { file: raise(file.into())?, _lease: Some(lease), pass })
+    Ok(Checked { file: raise(file.into())?, lease: Some(lease), pass })
 }
 
 /// Opened so that no device, pipe or lease of somebody else can keep us waiting.
@@ -218,63 +250,6 @@ fn open_file(bound: &BoundFile) -> io::Result<File> {
 fn is_script(file: &File) -> bool {
     let mut first = [0; 2];
     matches!(file.read_at(&mut first, 0), Ok(2)) && first == *b"#!"
-}
-
-fn hash(file: &File) -> io::Result<[u8; 32]> {
-    let mut hash = Sha256::new();
-    each_piece(file, |piece| {
-        hash.update(piece);
-        Ok(())
-    })?;
-    Ok(hash.finalize().into())
-}
-
-/// A copy that nobody can change any more, and the hash of what is in it.
-fn sealed_copy(file: &File, path: &Path) -> io::Result<(OwnedFd, [u8; 32])> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name: String = name.chars().filter(|letter| *letter != '\0').take(100).collect();
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let memory = match memfd_create(&name, flags | MemfdFlags::EXEC) {
-        // A kernel before 6.3 does not know the flag, and needs none.
-        Err(Errno::INVAL) => memfd_create(&name, flags)?,
-        other => other?,
-    };
-    let copy = File::from(memory);
-    let mut hash = Sha256::new();
-    let mut at = 0;
-    each_piece(file, |piece| {
-        hash.update(piece);
-        copy.write_all_at(piece, at)?;
-        at += piece.len() as u64;
-        Ok(())
-    })?;
-    fchmod(&copy, Mode::RUSR | Mode::XUSR)?;
-    fcntl_add_seals(&copy, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    // A descriptor of its own, for reading only and at the start.
-    let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
-    let sealed = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok((sealed, hash.finalize().into()))
-}
-
-fn each_piece(file: &File, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-    let length = usize::try_from(file.metadata()?.len()).unwrap_or(READ);
-    let mut buffer = vec![0; READ.min(length + 1)];
-    let mut at = 0;
-    loop {
-        match file.read_at(&mut buffer, at) {
-            Ok(0) => return Ok(()),
-            Ok(count) => {
-                at += count as u64;
-                // One that grows while it is read is another file than was approved.
-                if at > CONTENT_MAX {
-                    return Err(io::ErrorKind::FileTooLarge.into());
-                }
-                take(buffer.get(..count).unwrap_or_default())?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -90,6 +90,9 @@ pub const BOUND_FD: i32 = 100;
 /// The descriptor of the program that starts a bound program for others: see [`BoundFile`].
 pub const STARTER_FD: i32 = 99;
 
+/// The descriptor of what the starter looks at again.
+pub(crate) const AGAIN_FD: i32 = 98;
+
 /// Most files that one command binds.
 pub const BOUND_MAX: usize = 64;
 

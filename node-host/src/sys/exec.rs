@@ -12,13 +12,14 @@ use rustix::io::{FdFlags, fcntl_setfd, pread};
 pub(crate) const ELF: [u8; 4] = *b"\x7fELF";
 
 /// Turns this process into the program that is open at `descriptor`, with these words and this process's environment.
-/// Closes `own`. Yields only the error.
-pub(crate) fn exec_descriptor(descriptor: RawFd, own: RawFd, argv: Vec<Vec<u8>>) -> io::Error {
+/// Closes `own`, and gives signals back their defaults. Yields only the error.
+pub(crate) fn exec_descriptor(descriptor: RawFd, own: &[RawFd], argv: Vec<Vec<u8>>) -> io::Error {
     let execute = || -> io::Result<std::convert::Infallible> {
         // SAFETY: only looked at and passed on; the system says if it is not open.
         let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let mut first = [0; 256];
-        let read = pread(file, &mut first, 0)?;
+        // One that may be executed and not read is no script.
+        let read = pread(file, &mut first, 0).unwrap_or(0);
         let first = first.get(..read).unwrap_or_default();
         // A script's interpreter opens it anew by this number.
         if first.starts_with(&ELF) {
@@ -28,8 +29,15 @@ pub(crate) fn exec_descriptor(descriptor: RawFd, own: RawFd, argv: Vec<Vec<u8>>)
             Some((shell, argv)) => (Some(shell), argv),
             None => (None, argv),
         };
-        // SAFETY: nothing in this process uses it; it was opened for this moment.
-        unsafe { libc::close(own) };
+        for own in own {
+            // SAFETY: nothing in this process uses it; it was opened for this moment.
+            unsafe { libc::close(*own) };
+        }
+        // Rust ignores this one from its start, and a lease the other; the program would inherit that.
+        for signal in [libc::SIGPIPE, libc::SIGIO] {
+            // SAFETY: SIG_DFL is a valid disposition and runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         let terminated = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput.into());
         let shell = shell.map(terminated).transpose()?;
         let argv = argv.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;

@@ -29,6 +29,13 @@ impl<F: AsFd> Lease<F> {
             Err(error) => Err(NoLease::Unavailable(error)),
         }
     }
+
+    /// Whether nobody came to write since it was taken, let alone got through.
+    pub(crate) fn is_whole(&self) -> bool {
+        // SAFETY: as in `set`. A lease that somebody waits for is told as what it will become.
+        let kind = unsafe { libc::fcntl(self.0.as_fd().as_raw_fd(), libc::F_GETLEASE) };
+        kind == libc::F_RDLCK
+    }
 }
 
 impl<F: AsFd> Drop for Lease<F> {

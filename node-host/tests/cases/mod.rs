@@ -1,5 +1,6 @@
 //! The cases, by subject.
 
+mod bound;
 mod exits;
 mod kills;
 mod output;
@@ -32,6 +33,7 @@ pub(crate) fn all() -> Vec<Case> {
         kills::CASES,
         restart::CASES,
         retry::CASES,
+        bound::CASES,
     ];
     all.concat()
 }

@@ -123,7 +123,7 @@ impl<D> Default for Broker<D> {
 
 impl<D: Clone + PartialEq> Broker<D> {
     /// Takes a request under an id that nobody has, in any case. Nor may it be the beginning of another one, or begin with
-    /// one: people answer by beginnings, and would answer the wrong request.
+    /// an open one: people answer by beginnings, and would answer the wrong request.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -133,7 +133,7 @@ impl<D: Clone + PartialEq> Broker<D> {
             return Err(Refused::Over);
         }
         let key = id.to_lowercase();
-        if self.is_near(&key) {
+        if !self.is_free(&key) {
             return Err(Refused::Taken);
         }
         if self.open >= MAX_OPEN {
@@ -142,6 +142,17 @@ impl<D: Clone + PartialEq> Broker<D> {
         self.entries.insert(key, Entry { expires, state: State::Open });
         self.open += 1;
         Ok(())
+    }
+
+    /// Whether a request can have this id, as far as the ids of others go.
+    #[must_use]
+    pub fn is_free(&self, id: &str) -> bool {
+        let key = id.to_lowercase();
+        let begins_another =
+            self.entries.range(key.clone()..).next().is_some_and(|(other, _)| other.starts_with(&key));
+        // Under the id of a closed one nothing can be answered by mistake.
+        let is_open = |start| self.entries.get(start).is_some_and(|entry| entry.state == State::Open);
+        !begins_another && !(1..key.len()).any(|end| key.get(..end).is_some_and(is_open))
     }
 
     /// The whole id (in lower case) that an id, or a unique beginning of one, means. An exact one is itself even where
@@ -246,13 +257,6 @@ impl<D: Clone + PartialEq> Broker<D> {
             self.close(id.clone());
         }
         open
-    }
-
-    /// Whether an id is another one, the beginning of one, or begins with one.
-    fn is_near(&self, key: &str) -> bool {
-        let longer = self.entries.range(key.to_owned()..).next().is_some_and(|(id, _)| id.starts_with(key));
-        longer
-            || (1..key.len()).any(|end| key.get(..end).is_some_and(|start| self.entries.contains_key(start)))
     }
 
     /// How many are open, those whose time is over and who were not looked at since included.

@@ -3,6 +3,9 @@
 //! Both are over a canonical form: every field, in a fixed order, each with its length before it. A field that is added
 //! to a message does not compile here until somebody decides how it is covered.
 
+#[cfg(test)]
+mod tests;
+
 use proto::v1 as pb;
 use sha2::{Digest as _, Sha256};
 

@@ -29,13 +29,13 @@ pub fn shown(text: &str) -> Option<Shown> {
     let mut shown = Shown { text: String::with_capacity(text.len()), altered: false, mixed_scripts: false };
     let mut count = 0;
     for word in text.split_inclusive(is_break) {
-        // Letters that look Latin are only mistaken beside Latin ones, or alone in a word that has none of its own.
+        // Letters of another script are a word of that script, unless they stand beside Latin ones.
         let latin = word.chars().any(|letter| letter.is_ascii_alphabetic());
         for letter in word.chars() {
             let mixed = latin && looks_alike(letter);
             shown.mixed_scripts |= mixed;
             let before = shown.text.len();
-            if mixed || hides(letter) {
+            if mixed || hides(letter) || poses(letter) {
                 shown.altered = true;
                 // Writing to a string cannot fail.
                 let _ = write!(shown.text, "\\u{{{:x}}}", u32::from(letter));
@@ -70,7 +70,15 @@ fn hides(letter: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
             | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}'
             // Marks that join the letter before: they can strike it through or cover it.
-            | '\u{300}'..='\u{34e}' | '\u{350}'..='\u{36f}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+            | '\u{300}'..='\u{34e}' | '\u{350}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}'
+            | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// Is another form of an ASCII character: it is read as that one, whatever stands beside it. Fullwidth and mathematical
+/// letters, and what looks like a slash.
+fn poses(letter: char) -> bool {
+    matches!(letter,
+        '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}' | '\u{2044}' | '\u{2215}' | '\u{29f8}')
 }
 
 /// Has letters that look like Latin ones.
@@ -79,7 +87,7 @@ fn looks_alike(letter: char) -> bool {
         '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{530}'..='\u{58f}' | '\u{10a0}'..='\u{10ff}'
         | '\u{13a0}'..='\u{13ff}' | '\u{1c80}'..='\u{1c8f}' | '\u{1f00}'..='\u{1fff}' | '\u{2100}'..='\u{218f}'
         | '\u{2c80}'..='\u{2cff}' | '\u{a4d0}'..='\u{a4ff}' | '\u{a640}'..='\u{a69f}' | '\u{ab70}'..='\u{abbf}'
-        | '\u{ff00}'..='\u{ffef}' | '\u{1d400}'..='\u{1d7ff}')
+        | '\u{ff00}'..='\u{ffef}' | '\u{1d400}'..='\u{1d7ff}' | '\u{10400}'..='\u{1044f}')
 }
 
 #[cfg(test)]
@@ -101,6 +109,14 @@ mod tests {
             ("\u{1b}[31mx\r", "\\u{1b}[31mx\\u{d}", true, false),
             ("\u{ff4c}s", "\\u{ff4c}s", true, true),
             ("e\u{301}x", "e\\u{301}x", true, false),
+            ("\u{301}x", "\\u{301}x", true, false),
+            ("x\u{1ab0}\u{fe0f}", "x\\u{1ab0}\\u{fe0f}", true, false),
+            ("\u{1d42b}\u{1d426} x", "\\u{1d42b}\\u{1d426} x", true, false),
+            ("ls \u{ff1b} id", "ls \\u{ff1b} id", true, false),
+            ("rm a\u{2215}b", "rm a\\u{2215}b", true, false),
+            ("\u{391}\u{3b2}\u{3b3} \u{13a0}s", "\u{391}\u{3b2}\u{3b3} \\u{13a0}s", true, true),
+            ("a\u{2028}b\u{3000}c\u{85}", "a\\u{2028}b\\u{3000}c\\u{85}", true, false),
+            ("ls ", "ls ", false, false),
         ];
         for (text, want, altered, mixed_scripts) in table {
             assert_eq!(

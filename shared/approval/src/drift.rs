@@ -1,6 +1,9 @@
 //! What changed between a plan that was approved and the world now (policy spec §7.6), and whether a request is the one
 //! that the plan was made for (§7.9).
 
+#[cfg(test)]
+mod tests;
+
 use proto::v1 as pb;
 
 /// Something that was approved is not what it was.
@@ -48,13 +51,18 @@ pub fn drift(approved: &pb::Plan, now: &pb::Plan) -> Option<Drift> {
         plan.segments.iter().flat_map(|segment| segment.files.clone()).chain(plan.shell.clone()).collect()
     };
     let (then, today) = (files(approved), files(now));
+    // The segments have as many each: this is the shell.
     if then.len() != today.len() {
-        return Some(Drift::Plan("other files are used now".to_owned()));
+        return Some(Drift::Plan("the shell is used otherwise now".to_owned()));
     }
-    // A script is what people expect to be named first: its program seldom changes.
-    let mut changed: Vec<_> = then.iter().zip(&today).filter(|(then, today)| then != today).collect();
-    changed.sort_by_key(|(then, _)| then.role() != pb::bound_file::Role::Script);
-    if let Some((then, today)) = changed.first() {
+    // A script is what people expect to be named before its program, which seldom changes.
+    let order = |role| match role {
+        pb::bound_file::Role::Directory => 0,
+        pb::bound_file::Role::Script => 1,
+        pb::bound_file::Role::Program | pb::bound_file::Role::Unspecified => 2,
+    };
+    let changed = then.iter().zip(&today).filter(|(then, today)| then != today);
+    if let Some((then, today)) = changed.min_by_key(|(then, _)| order(then.role())) {
         let what = if then.path == today.path {
             then.path.clone()
         } else {
@@ -62,9 +70,8 @@ pub fn drift(approved: &pb::Plan, now: &pb::Plan) -> Option<Drift> {
         };
         return Some(match then.role() {
             pb::bound_file::Role::Script => Drift::Script(what),
-            pb::bound_file::Role::Program
-            | pb::bound_file::Role::Directory
-            | pb::bound_file::Role::Unspecified => Drift::Program(what),
+            pb::bound_file::Role::Directory => Drift::Workdir(what),
+            pb::bound_file::Role::Program | pb::bound_file::Role::Unspecified => Drift::Program(what),
         });
     }
     (approved.argv != now.argv).then(|| Drift::Plan("other words would be launched now".to_owned()))

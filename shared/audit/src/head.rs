@@ -2,18 +2,18 @@
 //! place after each record: without it, records dropped from the end would not show.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::NO_HASH;
+use crate::record::{NO_HASH, is_hash};
 
 /// Its name.
 pub(crate) const NAME: &str = "head";
-/// Its length: two numbers of 20 digits and two hashes, with their names.
-const LENGTH_MAX: usize = 512;
+/// What is read of it: more than two numbers of 20 digits and two hashes with their names need.
+const LENGTH_MAX: u64 = 512;
 
 /// The ends of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,25 +44,37 @@ impl Default for Head {
 }
 
 impl Head {
-    /// Reads it. None where there is none.
-    pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
-        let text = match std::fs::read_to_string(dir.join(NAME)) {
-            Ok(text) => text,
+    /// The bytes that stand there; none where it is missing, or was not written yet.
+    pub(crate) fn bytes(dir: &Path) -> io::Result<Option<Vec<u8>>> {
+        let file = match File::open(dir.join(NAME)) {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let bad = || io::Error::new(io::ErrorKind::InvalidData, "`head` is damaged");
-        if text.len() > LENGTH_MAX {
-            return Err(bad());
-        }
-        let form: Form = serde_json::from_str(text.trim_end()).map_err(|_| bad())?;
-        let number = |text: &str| text.parse::<u64>().map_err(|_| bad());
-        let head =
-            Self { seq: number(&form.seq)?, hash: form.hash, first: number(&form.first)?, prev: form.prev };
-        if head.hash.len() != NO_HASH.len() || head.prev.len() != NO_HASH.len() || head.line() != text {
-            return Err(bad());
-        }
-        Ok(Some(head))
+        let mut bytes = Vec::new();
+        file.take(LENGTH_MAX).read_to_end(&mut bytes)?;
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    /// What they mean. None where they mean nothing that this log writes.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let form: Form = serde_json::from_slice(bytes.strip_suffix(b"\n")?).ok()?;
+        let head = Self {
+            seq: form.seq.parse().ok()?,
+            hash: form.hash,
+            first: form.first.parse().ok()?,
+            prev: form.prev,
+        };
+        (head.holds_together() && head.line().as_bytes() == bytes).then_some(head)
+    }
+
+    /// Without this a changed number could name a record that is never met, and the end would not be compared.
+    fn holds_together(&self) -> bool {
+        let empty = self.seq.checked_add(1) == Some(self.first);
+        is_hash(&self.hash)
+            && is_hash(&self.prev)
+            && (empty && self.hash == self.prev || (1..=self.seq).contains(&self.first))
+            && (self.first > 1 || self.prev == NO_HASH)
     }
 
     fn line(&self) -> String {

@@ -1,21 +1,25 @@
 //! Writing a log.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::end::End;
 use crate::head::{self, Head};
 use crate::record::Line;
-use crate::segments::{self, Lines, Read};
+use crate::segments;
 
 /// Longest data of one record, in bytes.
 pub const DATA_MAX: usize = 256 * 1024;
+/// The kind of the record about an end that was not as a writer leaves it.
+pub(crate) const RECOVERED: &str = "audit.recovered";
 /// Length at which a segment is followed by the next, in bytes.
 const SEGMENT: u64 = 16 * 1024 * 1024;
 /// Segments that are kept. The oldest goes first.
@@ -53,14 +57,20 @@ pub struct Log {
 
 #[derive(Debug)]
 struct State {
+    /// The ends of the chain, as they stand in `head_file`.
     head: Head,
     head_file: File,
-    file: File,
+    /// The last segment.
+    file: Arc<File>,
+    /// Length of its whole lines, in bytes.
     length: u64,
+    /// Behind them stands part of a line that could not be cut off yet.
+    torn: bool,
 }
 
 impl Log {
-    /// Opens a log, or makes one. What a writer left half-written when it was killed is cut off, and written down.
+    /// Opens a log, or makes one (the directory 0700, files 0600). What a writer left half-written when it was killed is cut
+    /// off; that, lost records and a lost `head` are written down (`audit.recovered`).
     ///
     /// # Errors
     /// It cannot be written, or another process does.
@@ -74,33 +84,28 @@ impl Log {
             move |source| AuditError::Io { what, path, source }
         };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("made", dir))?;
+        // One that was there may be open to others.
+        std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(io("closed to others", dir))?;
         let lock = private(&dir.join("lock"), false).map_err(io("locked", dir))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
             rustix::io::Errno::WOULDBLOCK => AuditError::InUse(dir.to_path_buf()),
             other => io("locked", dir)(other.into()),
         })?;
-        let known = Head::read(dir);
-        let End { head, path, length, torn } =
-            find_end(dir, known.as_ref().ok().and_then(Option::as_ref)).map_err(io("read", dir))?;
-        let file = private(&path, true).map_err(io("opened", &path))?;
-        if torn > 0 {
-            file.set_len(length).map_err(io("repaired", &path))?;
-        }
+        let End { head, segment, length, damage } = End::find(dir).map_err(io("read", dir))?;
+        // In this order: segments without a `head` are a log that somebody meddled with.
         let head_path = dir.join(head::NAME);
         let head_file = private(&head_path, false).map_err(io("opened", &head_path))?;
-        let lost = match &known {
-            Ok(Some(known)) => known.seq.saturating_sub(head.seq),
-            Ok(None) => 0,
-            Err(_) => 1,
-        };
+        head.write(&head_file).and_then(|()| head_file.sync_all()).map_err(io("written", &head_path))?;
+        let file = private(&segment, true).map_err(io("opened", &segment))?;
+        sync_names(dir).map_err(io("written", dir))?;
         let log = Self {
             dir: dir.to_path_buf(),
             segment_max,
-            state: Mutex::new(State { head, head_file, file, length }),
+            state: Mutex::new(State { head, head_file, file: Arc::new(file), length, torn: false }),
             _lock: lock,
         };
-        if torn > 0 || lost > 0 {
-            log.append_durable("audit.recovered", json!({ "cutBytes": torn, "lostRecords": lost }))?;
+        if let Some(data) = damage.data() {
+            log.append_durable(RECOVERED, data)?;
         }
         Ok(log)
     }
@@ -132,37 +137,46 @@ impl Log {
             return Err(AuditError::TooLong(data.get().len()));
         }
         let mut state = self.state.lock();
-        let line = Line::new(state.head.seq + 1, now_ms(), kind, data, &state.head.hash);
+        let line = Line::new(state.head.seq.saturating_add(1), now_ms(), kind, data, &state.head.hash);
         let mut bytes = serde_json::to_vec(&line).map_err(written)?;
         bytes.push(b'\n');
+        if bytes.len() as u64 >= segments::LINE_MAX {
+            return Err(AuditError::TooLong(bytes.len()));
+        }
         if state.length > 0 && state.length + bytes.len() as u64 > self.segment_max {
             self.rotate(&mut state, line.seq).map_err(failed("continued", &self.dir))?;
         }
-        if let Err(error) = state.file.write_all(&bytes) {
-            // Half a line would make the next one unreadable.
-            let _ = state.file.set_len(state.length);
-            return Err(failed("written", &self.dir)(error));
-        }
-        state.length += bytes.len() as u64;
+        state.put(&bytes).map_err(failed("written", &self.dir))?;
         state.head.seq = line.seq;
         state.head.hash = line.hash;
         state.head.write(&state.head_file).map_err(failed("written", &self.dir))?;
         if durable {
-            state.file.sync_data().map_err(failed("written", &self.dir))?;
+            // Others go on writing while the disk is waited for. A rotation meanwhile syncs the file itself.
+            let file = Arc::clone(&state.file);
+            drop(state);
+            file.sync_data().map_err(failed("written", &self.dir))?;
         }
         Ok(())
     }
 
     fn rotate(&self, state: &mut State, first: u64) -> io::Result<()> {
         state.file.sync_data()?;
-        state.file = private(&self.dir.join(segments::name(first)), true)?;
+        state.file = Arc::new(private(&self.dir.join(segments::name(first)), true)?);
         state.length = 0;
+        state.torn = false;
+        sync_names(&self.dir)?;
+        // What cannot be removed now is tried again at the next rotation; the record goes on.
+        let _ = self.remove_oldest(state);
+        Ok(())
+    }
+
+    fn remove_oldest(&self, state: &mut State) -> io::Result<()> {
         let all = segments::all(&self.dir)?;
         let above = all.len().saturating_sub(SEGMENTS_MAX);
         for (oldest, next) in all.iter().zip(all.iter().skip(1)).take(above) {
             // Said before it is done: a log whose first part is gone for another reason does not verify.
+            state.head.prev = segments::first_prev(&next.1)?;
             state.head.first = next.0;
-            state.head.prev = first_prev(&next.1)?;
             state.head.write(&state.head_file)?;
             std::fs::remove_file(&oldest.1)?;
         }
@@ -170,59 +184,25 @@ impl Log {
     }
 }
 
-fn first_prev(path: &Path) -> io::Result<String> {
-    match Lines::open(path)?.next()? {
-        Some(Read::Record(line, _)) => Ok(line.prev),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a segment has no first record")),
+impl State {
+    /// One line, whole or not at all: half a line would make the next one unreadable.
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.torn {
+            self.file.set_len(self.length)?;
+            self.torn = false;
+        }
+        if let Err(error) = (&*self.file).write_all(bytes) {
+            self.torn = self.file.set_len(self.length).is_err();
+            return Err(error);
+        }
+        self.length += bytes.len() as u64;
+        Ok(())
     }
 }
 
-struct End {
-    head: Head,
-    path: PathBuf,
-    length: u64,
-    torn: u64,
-}
-
-/// The end of the chain in the last segment. What stands there is not verified here: the next record goes on behind it.
-fn find_end(dir: &Path, known: Option<&Head>) -> io::Result<End> {
-    let mut head = known.cloned().unwrap_or_default();
-    let all = segments::all(dir)?;
-    let Some((first, path)) = all.last() else {
-        // Records that `head` knows are gone with their files; the chain goes on from it.
-        let path = dir.join(segments::name(head.seq + 1));
-        if head.seq > 0 {
-            head.first = head.seq + 1;
-            head.prev.clone_from(&head.hash);
-        }
-        return Ok(End { head, path, length: 0, torn: 0 });
-    };
-    let (mut length, mut torn) = (0, 0);
-    let mut last = None;
-    let mut lines = Lines::open(path)?;
-    while let Some(read) = lines.next()? {
-        match read {
-            Read::Record(line, bytes) => {
-                length += bytes;
-                last = Some(line);
-            }
-            Read::Torn(bytes) => torn = bytes,
-            Read::Foreign => {
-                // Left as it is, for `verify` to name: the chain goes on in a segment of its own.
-                let next = head.seq.max(last.as_ref().map_or(*first, |line| line.seq)) + 1;
-                return Ok(End { head, path: dir.join(segments::name(next)), length: 0, torn: 0 });
-            }
-        }
-    }
-    match last {
-        Some(line) => {
-            head.seq = line.seq;
-            head.hash = line.hash;
-        }
-        // A segment that was just begun.
-        None => head.seq = first.saturating_sub(1).max(head.seq.min(first.saturating_sub(1))),
-    }
-    Ok(End { head, path: path.clone(), length, torn })
+/// A file that was made is found after a power cut only if its directory is on the disk.
+fn sync_names(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 fn private(path: &Path, append: bool) -> io::Result<File> {

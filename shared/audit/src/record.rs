@@ -1,5 +1,6 @@
 //! One record: a line of JSON.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,11 @@ use sha2::{Digest as _, Sha256};
 const NAME: &[u8] = b"farrun audit v1";
 /// The hash before the first record.
 pub(crate) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Whether a text has the form of a hash.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() == NO_HASH.len() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
 
 /// A record as it stands in a file. `data` is kept as the bytes that stand there: they are what is hashed.
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,7 +87,8 @@ impl Record {
     }
 }
 
-/// The circumstances of a record as one line for people: `key=value`, empty ones left out. May hold any character.
+/// The circumstances of a record as one line for people: `key=value`, empty ones left out. A text that could be taken for
+/// more than one word is quoted, so that a command cannot look like another field. May hold any character.
 #[must_use]
 pub fn shown(record: &Record) -> String {
     let Some(fields) = record.data.as_object() else { return record.data.to_string() };
@@ -90,10 +97,18 @@ pub fn shown(record: &Record) -> String {
         match value {
             Value::Null => {}
             Value::String(text) if text.is_empty() => {}
-            Value::String(text) => parts.push(format!("{key}={text}")),
+            Value::String(text) => parts.push(format!("{key}={}", word(text))),
             Value::Array(items) if items.is_empty() => {}
             other => parts.push(format!("{key}={other}")),
         }
     }
     parts.join(" ")
+}
+
+fn word(text: &str) -> Cow<'_, str> {
+    if text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '=')) {
+        Cow::Owned(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+    } else {
+        Cow::Borrowed(text)
+    }
 }

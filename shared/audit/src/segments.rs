@@ -5,10 +5,10 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::log::DATA_MAX;
-use crate::record::Line;
+use crate::record::{Line, NO_HASH, is_hash};
 
 /// Longest line: the data, and what stands around it.
-const LINE_MAX: u64 = DATA_MAX as u64 + 4096;
+pub(crate) const LINE_MAX: u64 = DATA_MAX as u64 + 4096;
 
 /// The name of the segment that begins with a record.
 pub(crate) fn name(first: u64) -> String {
@@ -31,7 +31,8 @@ pub(crate) fn all(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
             .and_then(|name| name.strip_prefix("audit-"))
             .and_then(|name| name.strip_suffix(".jsonl"))
             .and_then(|digits| digits.parse().ok());
-        if let Some(first) = number {
+        // Another way to write the number would be a second file for one place in the chain.
+        if let Some(first) = number.filter(|first| file_name.to_str() == Some(name(*first).as_str())) {
             found.push((first, entry.path()));
         }
     }
@@ -39,13 +40,30 @@ pub(crate) fn all(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
+/// Takes out the segments before the one that begins with `first`, if that one is there. A rotation says that a segment
+/// goes before it removes it, and may be killed between.
+pub(crate) fn take_outdated(all: &mut Vec<(u64, PathBuf)>, first: u64) -> Vec<(u64, PathBuf)> {
+    match all.iter().position(|(number, _)| *number == first) {
+        Some(at) => all.drain(..at).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// What the first record of a segment follows. Where no record stands there, [`crate::verify()`] will say so.
+pub(crate) fn first_prev(path: &Path) -> io::Result<String> {
+    Ok(match Lines::open(path)?.next()? {
+        Some(Read::Record(line, _)) => line.prev,
+        _ => NO_HASH.to_owned(),
+    })
+}
+
 /// What stands on one line of a segment.
 #[derive(Debug)]
 pub(crate) enum Read {
     /// A record, and its length with the line end.
     Record(Box<Line>, u64),
-    /// Something else.
-    Foreign,
+    /// Something else, and its length.
+    Foreign(u64),
     /// The file ends within a line.
     Torn(u64),
 }
@@ -66,11 +84,17 @@ impl Lines {
             return Ok(None);
         }
         if bytes.pop() != Some(b'\n') {
-            return Ok(Some(if read == LINE_MAX { Read::Foreign } else { Read::Torn(read) }));
+            return Ok(Some(if read == LINE_MAX { Read::Foreign(read) } else { Read::Torn(read) }));
         }
-        let line: Option<Line> = serde_json::from_slice(&bytes).ok();
-        // Only our own way to write a record: one byte more is a change, too.
-        let ours = line.filter(|line| serde_json::to_vec(line).is_ok_and(|written| written == bytes));
-        Ok(Some(ours.map_or(Read::Foreign, |line| Read::Record(Box::new(line), read))))
+        let line = serde_json::from_slice(&bytes).ok().filter(|line: &Line| {
+            // Only our own way to write a record: one byte more is a change, too.
+            is_hash(&line.hash)
+                && is_hash(&line.prev)
+                && serde_json::to_vec(line).is_ok_and(|written| written == bytes)
+        });
+        Ok(Some(match line {
+            Some(line) => Read::Record(Box::new(line), read),
+            None => Read::Foreign(read),
+        }))
     }
 }

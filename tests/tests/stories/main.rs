@@ -16,6 +16,7 @@ mod demo;
 mod env_rejection;
 mod exec_pipes;
 mod exec_pty;
+mod hostile_approvals;
 mod hygiene;
 mod link_manners;
 mod listings;

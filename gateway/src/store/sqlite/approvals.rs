@@ -60,12 +60,11 @@ impl SqliteStore {
             if let Some(exact) = exact {
                 return Ok(vec![exact]);
             }
-            // Two are enough to say that it is ambiguous.
-            db.prepare_cached(
-                "SELECT record FROM approvals WHERE substr(id, 1, length(?1)) = ?1 COLLATE NOCASE LIMIT 2",
-            )?
-            .query_map([prefix], record)?
-            .collect()
+            // A range, so that the index is used: no id holds a `~`, and everything in one stands before it. Two are
+            // enough to say that it is ambiguous.
+            db.prepare_cached("SELECT record FROM approvals WHERE id >= ?1 AND id < ?1 || '~' LIMIT 2")?
+                .query_map([prefix], record)?
+                .collect()
         })
     }
 

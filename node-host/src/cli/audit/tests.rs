@@ -38,15 +38,20 @@ fn records_are_listed_oldest_first_one_on_a_line() {
         // Behind the time.
         text.lines().map(|line| line.split_once("  ").unwrap().1.to_owned()).collect::<Vec<_>>()
     };
-    let (asked, started, ended) =
-        ("approval.requested  command=ls\\n\\u{1b}[2J", "run.started  node=n\\u{202e}", "run.ended  code=0");
-    let table: [(&str, &[&str]); 6] = [
+    let (asked, started, ended) = (
+        "approval.requested  command=\"ls\\n\\u{1b}[2J\"",
+        "run.started  node=n\\u{202e}",
+        "run.ended  code=0",
+    );
+    let table: [(&str, &[&str]); 8] = [
         ("list", &[asked, started, ended]),
         ("list --limit 1", &[ended]),
         ("list --kind run", &[started, ended]),
         ("list --kind run.started --kind approval", &[asked, started]),
         ("list --since 1h", &[asked, started, ended]),
         ("list --kind run --limit 1 --since 30d", &[ended]),
+        ("list --contains code=0", &[ended]),
+        ("list --contains n --limit 1 --kind run.started", &[started]),
     ];
     for (line, want) in table {
         assert_eq!(told(line), want, "{line}");
@@ -88,7 +93,21 @@ fn what_was_changed_is_named_with_its_file() {
     let intact: Value = serde_json::from_str(&text(dir.path(), "verify --json").unwrap()).unwrap();
     assert_eq!((&intact["intact"], &intact["records"]), (&json!(true), &json!(3)));
 
+    // What was lost before a start is told beside the chain, which goes on without it.
     let file = dir.path().join("audit-000000000001.jsonl");
+    let records = std::fs::read_to_string(&file).unwrap();
+    let (cut, _) = records.trim_end().rsplit_once('\n').unwrap();
+    std::fs::write(&file, format!("{cut}\n")).unwrap();
+    let gone = text(dir.path(), "verify").unwrap_err().message;
+    assert_eq!(gone, format!("record 3 ({}): it is missing: `head` knows records up to 3", file.display()));
+    drop(Log::open(dir.path()).unwrap());
+    let told = text(dir.path(), "verify").unwrap();
+    let (chain, note) = told.split_once('\n').unwrap();
+    assert!(chain.starts_with("3 records, chain intact, the last is 3 "), "{told}");
+    assert!(note.starts_with("starts that found its end cut, lost or changed: 1; "), "{told}");
+    let listed = text(dir.path(), "list --kind audit").unwrap();
+    assert!(listed.ends_with("  audit.recovered  cutBytes=0 lostRecords=1\n"), "{listed}");
+
     let records = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, records.replace("run.started", "run.stirred")).unwrap();
     for line in ["verify", "verify --json"] {

@@ -1,7 +1,6 @@
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{WaitOptions, waitpid};
 use session::{LogLimits, RunId, SessionId};
@@ -11,6 +10,10 @@ use super::*;
 use crate::process::spawn::spawn;
 use crate::process::wire::LaunchSpec;
 use crate::process::{EnvVar, Mode};
+
+mod swaps;
+
+use swaps::leaves_with;
 
 /// Says who it is and leaves with 7.
 const GOOD: &str = "#!/bin/sh\necho good $1 ${0##*/}\nexit 7\n";
@@ -152,6 +155,36 @@ fn what_was_approved_runs_as_it_was_called() {
 }
 
 #[test]
+fn a_terminal_makes_no_difference() {
+    let w = world();
+    let (tool, shell) = (w.put("tool", GOOD), elf(&w, "shell"));
+    for (file, words, want, code) in [
+        (&tool, vec!["tool", "x"], "good x tool\r\n", 7),
+        (&shell, vec!["name", "-c", "echo $0; test -t 1"], "name\r\n", 0),
+    ] {
+        let bound = w.bound(&[(file, BoundRole::Program, true)]);
+        let spec = LaunchSpec { mode: Mode::TERMINAL, ..w.spec(bound, &words) };
+        let mut spawned = spawn(&spec).unwrap();
+        let (_, status) = waitpid(Some(spawned.pid), WaitOptions::empty()).unwrap().unwrap();
+        assert_eq!(status.exit_status(), Some(code));
+        let mut text = [0; 100];
+        let read = rustix::io::read(&spawned.outputs.remove(0).0, &mut text).unwrap();
+        assert_eq!(String::from_utf8_lossy(&text[..read]), want);
+    }
+}
+
+#[test]
+fn a_file_that_was_only_touched_is_the_same() {
+    let w = world();
+    let tool = w.put("tool", GOOD);
+    let spec = w.spec(w.bound(&[(&tool, BoundRole::Program, true)]), &["tool", "x"]);
+    File::options().append(true).open(&tool).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    std::fs::rename(&tool, w.path("aside")).unwrap();
+    std::fs::rename(w.path("aside"), &tool).unwrap();
+    assert_eq!(run(&spec).unwrap(), ("good x tool\n".to_owned(), 7));
+}
+
+#[test]
 fn what_changed_is_named_and_does_not_run() {
     let program = BoundRole::Program;
     let swaps: [(&str, fn(&World)); 5] = [
@@ -233,77 +266,71 @@ fn as_many_files_as_may_be_bound_fit() {
     let text = "cat /proc/self/fd/101 /proc/self/fd/163";
     let spec = w.spec(w.bound(&files), &["sh", "-c", text]);
     assert_eq!(run(&spec).unwrap(), ("1\n63\n".to_owned(), 0));
+    let more = w.put("f64", "");
+    files.push((&more, BoundRole::Script, true));
+    let spec = w.spec(w.bound(&files), &["sh", "-c", text]);
+    let refusal = "SYSTEM_RUN_DENIED: execution plan mismatch: no program, or too many files";
+    assert_eq!(refused(&spec), refusal);
 }
 
-struct StopIt<'a>(&'a AtomicBool);
-
-impl Drop for StopIt<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Somebody replaces the file as fast as possible, by name and in place, while it is started again and again. Whatever is
-/// started is what was approved.
-fn swap_loop(kind: BoundRole, rounds: u32) {
+#[test]
+fn leases_count_only_where_they_keep_a_file_as_it_is() {
     let w = world();
-    let shell = elf(&w, "shell");
-    let tool = w.put("tool", GOOD);
-    let keep = w.path("keep");
-    std::fs::hard_link(&tool, &keep).unwrap();
-    let (bound, argv) = match kind {
-        BoundRole::Script => {
-            let files = [(shell.as_path(), BoundRole::Program, false), (tool.as_path(), kind, true)];
-            (w.bound(&files), vec!["sh", "/proc/self/fd/101"])
-        }
-        _ => (w.bound(&[(&tool, kind, true)]), vec!["tool"]),
-    };
-    let spec = w.spec(bound, &argv);
-    let stop = AtomicBool::new(false);
-    let (mut ran, mut refusals) = (0, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // In place, through the very inode that was approved; then another file under its name; then back.
-            while !stop.load(Ordering::Relaxed) {
-                let _ = std::fs::write(&keep, BAD);
-                let _ = std::fs::write(&keep, GOOD);
-                w.put("tool", BAD);
-                let back = w.path("back");
-                let _ = std::fs::hard_link(&keep, &back);
-                let _ = std::fs::rename(&back, &tool);
-                for _ in 0..2000 {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        // Also when something below fails.
-        let _stop = StopIt(&stop);
-        for round in 0..rounds {
-            match run(&spec) {
-                Ok((text, code)) => {
-                    assert_eq!((text.split(' ').next(), code), (Some("good"), 7), "round {round}");
-                    ran += 1;
-                }
-                // Executing what is open for writing is refused by the system.
-                Err(failure) => {
-                    assert!(
-                        matches!(failure.kind, StartFailure::Changed | StartFailure::NotExecutable),
-                        "{failure:?}"
-                    );
-                    refusals += 1;
-                }
-            }
-        }
-    });
-    assert!(ran > 0 && refusals > 0, "{ran} ran, {refusals} were refused: nothing was raced");
+    let own = File::open(w.put("tool", GOOD)).unwrap();
+    assert_eq!(lease_keeps(&own), Lease::take(&own).is_ok());
+    assert!(!lease_keeps(&File::open("/proc/self/status").unwrap()));
 }
 
+/// In a mount of their own, users can write to a file behind its back: to the directories that an overlay is made of.
 #[test]
-fn a_program_that_is_swapped_all_the_time_is_never_the_wrong_one() {
-    swap_loop(BoundRole::Program, 10_000);
+fn a_mount_that_a_user_made_is_not_trusted() {
+    use std::process::{Command, Stdio};
+    let w = world();
+    for dir in ["lower", "upper", "work", "mnt"] {
+        std::fs::create_dir(w.path(dir)).unwrap();
+    }
+    w.put("upper/tool", leaves_with(7));
+    let mount =
+        "mount -t overlay o -o lowerdir=lower,upperdir=upper,workdir=work mnt && echo ready && read line";
+    let mut other = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", mount])
+        .current_dir(w.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = [0; 6];
+    if other.stdout.take().unwrap().read_exact(&mut line).is_ok() {
+        let path = PathBuf::from(format!("/proc/{}/root{}", other.id(), w.path("mnt/tool").display()));
+        let spec = w.spec(w.bound(&[(&path, BoundRole::Program, true)]), &["tool"]);
+        assert!(!lease_keeps(&File::open(&path).unwrap()));
+        assert_eq!(run(&spec).unwrap().1, 7);
+        std::fs::write(w.path("upper/tool"), leaves_with(9)).unwrap();
+        assert!(refused(&spec).starts_with("SYSTEM_RUN_DENIED: approval executable changed"));
+    }
+    drop(other.stdin.take());
+    other.wait().unwrap();
 }
 
+/// Once more, by a user without rights: whose leases are those of an owner, and who can still read his sealed copies.
 #[test]
-fn a_script_that_is_swapped_all_the_time_is_never_the_wrong_one() {
-    swap_loop(BoundRole::Script, 10_000);
+fn the_same_for_a_plain_user() {
+    use std::process::Command;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let w = world();
+    let program = w.path("tests");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::set_permissions(w.path(""), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let done = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(&program)
+        .arg("process::bound::")
+        .env("TMPDIR", w.path(""))
+        .current_dir(w.path(""))
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }

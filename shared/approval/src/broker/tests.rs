@@ -75,11 +75,16 @@ fn requests_are_bounded_and_their_ids_are_theirs() {
     for near in ["r000", "r", "r00001", "R0001x"] {
         assert_eq!(b.request(near, 0, LIFE), Err(Refused::Taken), "{near}");
     }
+    assert!(b.is_free("S") && !b.is_free("R0000"));
     assert_eq!(b.request("a b", 0, LIFE), Err(Refused::Id(BadId)));
     assert_eq!(b.request("late", LIFE, LIFE), Err(Refused::Over));
     assert!(b.expire("r0000", LIFE));
     assert!(!b.expire("r0000", LIFE));
     assert_eq!(b.request("r0000", LIFE, 2 * LIFE), Err(Refused::Taken));
+    // Whoever names the closed one with this beginning in mind would answer a new one.
+    assert_eq!(b.request("r000", LIFE, 2 * LIFE), Err(Refused::Taken));
+    // Under a closed one's id nothing is answered.
+    assert!(b.is_free("r0000-2"));
     assert_eq!(b.request("more", LIFE, 2 * LIFE), Ok(()));
     for number in 0..MAX_CLOSED + 10 {
         let id = format!("c{number:04}");
@@ -115,75 +120,115 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a request looks like to somebody who only watches answers.
-#[derive(Clone, Copy, Default)]
-struct Seen {
+/// A request as a person would keep it on paper: what happened to it, and when.
+#[derive(Clone, Copy)]
+struct Paper {
     expires: UnixMs,
     decided: Option<(u8, UnixMs)>,
-    redeemed: u32,
-    dead: bool,
+    cancelled: bool,
+    runs: u32,
+}
+
+impl Paper {
+    fn is_expired(&self, now: UnixMs) -> bool {
+        self.decided.is_none() && !self.cancelled && now >= self.expires
+    }
+
+    fn is_open(&self, now: UnixMs) -> bool {
+        self.decided.is_none() && !self.cancelled && now < self.expires
+    }
+
+    fn resolve(&mut self, decision: u8, now: UnixMs) -> Result<Answer, Late> {
+        match self.decided {
+            Some((first, _)) if first == decision => Ok(Answer::Same),
+            Some(_) => Err(Late::AlreadyResolved),
+            None if self.cancelled => Err(Late::Cancelled),
+            None if now >= self.expires => Err(Late::Expired),
+            None => {
+                self.decided = Some((decision, now));
+                Ok(Answer::First)
+            }
+        }
+    }
+
+    fn redeem(&mut self, now: UnixMs) -> Result<u8, Late> {
+        match self.decided {
+            None if self.cancelled => Err(Late::Cancelled),
+            None if now >= self.expires => Err(Late::Expired),
+            None => Err(Late::Open),
+            Some(_) if self.runs > 0 => Err(Late::AlreadyUsed),
+            Some((_, at)) if now >= self.expires || now - at > GRACE_MS => Err(Late::Expired),
+            Some((decision, _)) => {
+                self.runs += 1;
+                Ok(decision)
+            }
+        }
+    }
+
+    fn cancel(&mut self, now: UnixMs) -> bool {
+        let open = self.is_open(now);
+        self.cancelled |= open;
+        open
+    }
 }
 
 proptest! {
+    /// Whatever the order: one run at most per decision, never after the end, and every answer is the expected one.
     #[test]
-    fn one_run_at_most_per_decision_and_never_after_the_end(steps in proptest::collection::vec(step(), 1..200)) {
+    fn one_run_at_most_per_decision_and_never_after_the_end(
+        steps in proptest::collection::vec(step(), 1..200),
+    ) {
         let mut b: Broker<u8> = Broker::default();
-        let mut seen: HashMap<usize, Seen> = HashMap::new();
+        let mut papers: HashMap<usize, Paper> = HashMap::new();
         let mut now = 0;
         for step in steps {
             match step {
                 Step::Request(id, life) => {
-                    if b.request(&id.to_string(), now, now + life).is_ok() {
-                        // An id is never used again while it is remembered.
-                        prop_assert!(!seen.contains_key(&id));
-                        seen.insert(id, Seen { expires: now + life, ..Seen::default() });
-                    }
+                    let taken = papers.contains_key(&id);
+                    let want = if taken { Err(Refused::Taken) } else { Ok(()) };
+                    prop_assert_eq!(b.request(&id.to_string(), now, now + life), want);
+                    papers.entry(id).or_insert(Paper {
+                        expires: now + life,
+                        decided: None,
+                        cancelled: false,
+                        runs: 0,
+                    });
                 }
-                Step::Resolve(id, decision) => match b.resolve(&id.to_string(), decision, now) {
-                    Ok(Answer::First) => {
-                        let known = seen.get_mut(&id).unwrap();
-                        prop_assert!(known.decided.is_none() && !known.dead && now < known.expires);
-                        known.decided = Some((decision, now));
-                    }
-                    Ok(Answer::Same) => prop_assert_eq!(seen[&id].decided.unwrap().0, decision),
-                    Err(Late::AlreadyResolved) => prop_assert_ne!(seen[&id].decided.unwrap().0, decision),
-                    Err(Late::Unknown) => prop_assert!(!seen.contains_key(&id)),
-                    Err(Late::Expired) => prop_assert!(now >= seen[&id].expires && seen[&id].decided.is_none()),
-                    Err(Late::Cancelled) => prop_assert!(seen[&id].dead),
-                    Err(other) => prop_assert!(false, "{other:?}"),
-                },
+                Step::Resolve(id, decision) => {
+                    let want = papers.get_mut(&id).map_or(Err(Late::Unknown), |p| p.resolve(decision, now));
+                    prop_assert_eq!(b.resolve(&id.to_string(), decision, now), want);
+                }
                 Step::Redeem(id) => {
-                    if let Ok(decision) = b.redeem(&id.to_string(), now) {
-                        let known = seen.get_mut(&id).unwrap();
-                        let (first, at) = known.decided.unwrap();
-                        prop_assert_eq!(first, decision);
-                        prop_assert!(!known.dead && now < known.expires && now - at <= GRACE_MS);
-                        known.redeemed += 1;
-                        prop_assert_eq!(known.redeemed, 1);
+                    let want = papers.get_mut(&id).map_or(Err(Late::Unknown), |p| p.redeem(now));
+                    let run = b.redeem(&id.to_string(), now);
+                    prop_assert_eq!(run, want);
+                    if run.is_ok() {
+                        prop_assert!(papers[&id].runs == 1 && now < papers[&id].expires);
                     }
                 }
                 Step::Cancel(id) => {
-                    if b.cancel(&id.to_string(), now) {
-                        let known = seen.get_mut(&id).unwrap();
-                        prop_assert!(known.decided.is_none() && !known.dead && now < known.expires);
-                        known.dead = true;
-                    }
+                    let want = papers.get_mut(&id).is_some_and(|paper| paper.cancel(now));
+                    prop_assert_eq!(b.cancel(&id.to_string(), now), want);
                 }
                 Step::Expire(id) => {
-                    if b.expire(&id.to_string(), now) {
-                        prop_assert!(seen[&id].decided.is_none() && now >= seen[&id].expires);
-                    }
+                    let expired = b.expire(&id.to_string(), now);
+                    // False also where another call had noticed before.
+                    prop_assert!(!expired || papers[&id].is_expired(now));
                 }
                 Step::Restart => {
+                    // Those whose time is over and that nobody looked at since are told of, too.
                     for id in b.restart() {
-                        let known = seen.get_mut(&id.parse::<usize>().unwrap()).unwrap();
-                        prop_assert!(known.decided.is_none() && !known.dead);
-                        known.dead = true;
+                        let paper = papers.get_mut(&id.parse::<usize>().unwrap()).unwrap();
+                        prop_assert!(paper.decided.is_none() && !paper.cancelled);
+                        paper.cancelled = true;
                     }
                     prop_assert_eq!(b.open(), 0);
+                    prop_assert!(papers.values().all(|paper| !paper.is_open(now)));
                 }
                 Step::Pass(ms) => now += ms,
             }
+            let open = papers.values().filter(|paper| paper.is_open(now)).count();
+            prop_assert!(b.open() >= open && b.open() <= papers.len());
         }
     }
 }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use config::StateDir;
 use gateway::cli::client::Connection;
 use proto::v1 as pb;
+use proto::v1::approvals_client::ApprovalsClient;
 use proto::v1::session_event::Event;
 use proto::v1::tools_client::ToolsClient;
 use rustix::process::Signal;
@@ -21,6 +22,8 @@ use crate::program::{Program, Watchdog};
 
 /// Name of the node that runs the commands.
 pub(crate) const NODE: &str = "bench";
+const GATEWAY_DIR: &str = "g";
+const NODE_DIR: &str = "n";
 /// A gateway is ready, and a node host connected, within this time.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(30);
 /// Longest that a batch of calls may take.
@@ -31,6 +34,8 @@ const HOW_TO_BUILD: &str = "cargo build --release -p gateway -p node-host";
 
 /// The client side of the tools.
 pub(crate) type Tools = ToolsClient<Channel>;
+/// The approvers' side.
+pub(crate) type Approvals = ApprovalsClient<Channel>;
 
 /// The two programs.
 #[derive(Debug, Clone)]
@@ -98,13 +103,13 @@ impl Bed {
     pub(crate) fn start(binaries: &Binaries) -> anyhow::Result<Self> {
         let scratch = tempfile::Builder::new().prefix("bench-").tempdir().context("a temporary directory")?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let path = scratch.path().join("g");
+        let path = scratch.path().join(GATEWAY_DIR);
         let gateway = binaries.start_gateway(&path)?;
         gateway.line(GATEWAY_READY, READY_WITHIN)?;
         let state = StateDir::resolve(Some(path), None, None)?;
         let connection = runtime.block_on(Connection::local(&state))?;
         let link = invite(&runtime, &connection, NODE)?;
-        let node = binaries.start_node(&scratch.path().join("n"), Some(&link))?;
+        let node = binaries.start_node(&scratch.path().join(NODE_DIR), Some(&link))?;
         node.line(NODE_READY, READY_WITHIN)?;
         let watchdog = Watchdog::new(USED_WITHIN, vec![gateway.process(), node.process()]);
         Ok(Self {
@@ -143,6 +148,21 @@ impl Bed {
         self.connection.tools()
     }
 
+    /// Approvals on the same connection.
+    pub(crate) fn approvals(&self) -> Approvals {
+        self.connection.approvals()
+    }
+
+    /// The gateway's state directory.
+    pub(crate) fn gateway_dir(&self) -> PathBuf {
+        self.scratch().join(GATEWAY_DIR)
+    }
+
+    /// The node's state directory.
+    pub(crate) fn node_dir(&self) -> PathBuf {
+        self.scratch().join(NODE_DIR)
+    }
+
     /// Runs a batch on the client's thread, for a bounded time.
     pub(crate) fn run<T: Send + 'static>(
         &self,
@@ -174,10 +194,20 @@ fn invite(runtime: &Runtime, connection: &Connection, name: &str) -> anyhow::Res
 
 /// A command for the node's shell.
 pub(crate) fn shell(text: &str) -> pb::ExecRequest {
+    request(pb::invocation::Form::Shell(text.to_owned()))
+}
+
+/// A program with its arguments, without a shell.
+pub(crate) fn argv(words: &[&str]) -> pb::ExecRequest {
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    request(pb::invocation::Form::Argv(pb::Argv { words }))
+}
+
+fn request(form: pb::invocation::Form) -> pb::ExecRequest {
     pb::ExecRequest {
         host: "node".to_owned(),
         node: NODE.to_owned(),
-        invocation: Some(pb::Invocation { form: Some(pb::invocation::Form::Shell(text.to_owned())) }),
+        invocation: Some(pb::Invocation { form: Some(form) }),
         stdin: pb::Stdin::Closed.into(),
         on_close: pb::OnClose::Kill.into(),
         ..pb::ExecRequest::default()

@@ -4,6 +4,7 @@
 //! It owns the run: what is measured, the warnings, the table, the JSON. It
 //! builds nothing; build the release first.
 
+mod approvals;
 mod bed;
 mod measure;
 mod mux;

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::ensure;
 use clap::ValueEnum;
 
+use crate::approvals;
 use crate::bed::Binaries;
 use crate::report::Row;
 use crate::sshd::Sshd;
@@ -32,6 +33,8 @@ pub(crate) enum Measurement {
     Memory,
     /// Start of the programs.
     Start,
+    /// A person's yes: how soon it holds, and what asking costs.
+    Approvals,
 }
 
 /// How much.
@@ -45,7 +48,7 @@ pub(crate) enum Scale {
 
 impl Scale {
     /// One of two counts.
-    fn pick<T>(self, full: T, quick: T) -> T {
+    pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
         match self {
             Self::Full => full,
             Self::Quick => quick,
@@ -76,6 +79,7 @@ impl Measurement {
             Self::Echo => echo::run(sides),
             Self::Memory => memory::run(sides),
             Self::Start => start::run(sides),
+            Self::Approvals => approvals::run(sides),
         }
     }
 }

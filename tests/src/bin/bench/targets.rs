@@ -111,3 +111,44 @@ pub(crate) const START_FRESH: Metric =
     lower("gateway start, fresh state", "ms", GATEWAY_START_MUST, GATEWAY_START_AIM);
 /// From the start of the process to its connected line.
 pub(crate) const START_NODE: Metric = lower("node-host start", "ms", NODE_START_MUST, NODE_START_AIM);
+
+const DECIDED_MUST: Option<Bound> = Some(Bound::Value(20.0));
+const LISTED_MUST: Option<Bound> = Some(Bound::Value(50.0));
+const UNASKED_MUST: Option<Bound> = Some(Bound::Value(1.0));
+
+/// From the approver's yes to the caller's `Started`.
+pub(crate) const YES_PROGRAM: Metric = lower("yes to start, /bin/true", "ms", DECIDED_MUST, None);
+/// From the approver's yes to the caller's `Exit`.
+pub(crate) const YES_PROGRAM_EXIT: Metric = lower("yes to exit, /bin/true", "ms", None, None);
+/// The same for four programs.
+pub(crate) const YES_PIPELINE: Metric = lower("yes to start, 4-program pipeline", "ms", DECIDED_MUST, None);
+/// The same for four programs.
+pub(crate) const YES_PIPELINE_EXIT: Metric = lower("yes to exit, 4-program pipeline", "ms", None, None);
+/// The same for an interpreter and its file.
+pub(crate) const YES_SCRIPT: Metric = lower("yes to start, /bin/sh script.sh", "ms", DECIDED_MUST, None);
+/// The same for an interpreter and its file.
+pub(crate) const YES_SCRIPT_EXIT: Metric = lower("yes to exit, /bin/sh script.sh", "ms", None, None);
+/// From the call to the request that a person sees.
+pub(crate) const ASKED: Metric = lower("call to request, all three", "ms", None, None);
+/// How long the approver waits for the answer to a yes.
+pub(crate) const RESOLVED: Metric = lower("Resolve, all three", "ms", None, None);
+
+/// `Approvals.List`.
+pub(crate) const LISTED: Metric = lower("1000 open: List", "ms", LISTED_MUST, None);
+/// The command line, from the start of its process to its end.
+pub(crate) const LISTED_CLI: Metric = lower("1000 open: approvals pending --json", "ms", LISTED_MUST, None);
+/// What the open requests take.
+pub(crate) const OPEN_GATEWAY_RSS: Metric = lower("1000 open: gateway, RSS", "KiB", None, None);
+/// The same on the node, which keeps the plans.
+pub(crate) const OPEN_NODE_RSS: Metric = lower("1000 open: node-host, RSS", "KiB", None, None);
+
+/// A run that is allowed, where nobody could be asked.
+pub(crate) const UNASKED_NEVER: Metric = lower("allowed /bin/true, never asks", "ms", None, None);
+/// The same where somebody could be.
+pub(crate) const UNASKED_INLINE: Metric = lower("allowed /bin/true, could ask", "ms", None, None);
+/// The same with its plan looked at first.
+pub(crate) const UNASKED_PREPARED: Metric = lower("allowed /bin/true, prepared first", "ms", None, None);
+/// What being able to ask adds, in pairs.
+pub(crate) const ADDED_INLINE: Metric = lower("added by being able to ask", "ms", UNASKED_MUST, None);
+/// What `Prepare` adds, in pairs.
+pub(crate) const ADDED_PREPARED: Metric = lower("added by Prepare", "ms", UNASKED_MUST, None);
