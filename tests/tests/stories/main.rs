@@ -10,6 +10,7 @@
 
 mod answers;
 mod approvals;
+mod asked;
 mod background;
 mod bad_input;
 mod demo;
