@@ -239,6 +239,8 @@ impl Door {
     /// # Errors
     /// As [`Door::decide`]; the command cannot be bound, or its yes does not count.
     pub fn settle(&self, mut asked: Asked) -> Result<Settled, Fault> {
+        // What a person is asked, and what runs by their word, is what is there now.
+        self.disk.forget();
         let considered = self.consider(&asked)?;
         if let Some(decision) = asked.permit.take() {
             if let Verdict::Denied(_) = considered.judgement.verdict {

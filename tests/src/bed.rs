@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use config::StateDir;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::cli::{Outcome, Reading, Running};
@@ -214,6 +215,38 @@ impl TestBed {
         let mut command = self.command(&program("node-host"));
         command.env("FARRUN_LOG", "warn").env("OPENCLAW_STATE_DIR", node.dir()).arg("policy").args(args);
         Running::of(command, Reading::Now).finish(Duration::from_secs(60))
+    }
+
+    /// Runs `node-host` with these arguments for this node, as its owner would on its machine.
+    #[track_caller]
+    pub fn node_cli<'a>(&self, node: &Node, args: impl IntoIterator<Item = &'a str>) -> Outcome {
+        let mut command = self.command(&program("node-host"));
+        command.env("FARRUN_LOG", "warn").env("OPENCLAW_STATE_DIR", node.dir()).args(args);
+        Running::of(command, Reading::Now).finish(Duration::from_secs(60))
+    }
+
+    /// Puts a program of this text into the bed's directory, over one that may be there; yields its path.
+    #[track_caller]
+    pub fn script(&self, name: &str, text: &str) -> String {
+        let (path, stage) = (self.path(name), self.path(&format!("{name}.stage")));
+        std::fs::write(&stage, text).expect("the bed can be written to");
+        // By a process of its own: a descriptor open for writing in this one could be inherited by a program that
+        // another story starts, and the script would be busy.
+        let copied = Command::new("cp").arg(stage).arg(&path).status().expect("cp runs");
+        assert!(copied.success(), "{name} could not be written: {copied}");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).expect("a file of this bed");
+        path.display().to_string()
+    }
+
+    /// What waits for a yes, once it is so much.
+    #[track_caller]
+    pub fn cards<const N: usize>(&self) -> [Value; N] {
+        eventually(PATIENCE, || {
+            let listed = self.gateway_cli(["approvals", "pending", "--json"]).json();
+            let open = listed["approvals"].as_array().expect("a list").clone();
+            open.try_into().map_err(|open| format!("{open:?}"))
+        })
     }
 
     /// What this bed started and is still there.

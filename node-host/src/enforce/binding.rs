@@ -9,6 +9,7 @@ use fault::{ErrorCode, Fault};
 use policy::analyse::{Rules, analyse};
 use policy::bind::{Keepable, Role, ToBind, Unbindable, Width, bind, keepable};
 use policy::plan::{Launch, Plan};
+use policy::resolve::Lookup;
 use policy::verdict::NeedsApproval;
 use policy::{Verdict, shell};
 use proto::v1 as pb;
@@ -45,7 +46,8 @@ impl Door {
         let mut wire_files = files.iter().map(on_disk).collect::<Result<Vec<_>, _>>()?;
         let (argv, exec, shell) = launch(&plan, &files)?;
         wire_files.extend(shell.clone());
-        if wire_files.len() > BOUND_MAX {
+        let interpreters = interpreters(&files, found)?;
+        if wire_files.len() + interpreters.len() > BOUND_MAX {
             return Err(invalid(format!(
                 "cannot safely bind this command: it uses more than {BOUND_MAX} files"
             ))
@@ -63,6 +65,12 @@ impl Door {
                         .is_some_and(|name| !shebang::reads_descriptors(name));
                     to_holder(file, by_path)
                 })
+                // Behind the others, whose places the words name.
+                .chain(
+                    interpreters
+                        .iter()
+                        .map(|(_, file)| BoundFile { role: BoundRole::Named, ..to_holder(file, true) }),
+                )
                 .collect(),
             exec,
             workdir: (cwd.dev(), cwd.ino()),
@@ -81,6 +89,9 @@ impl Door {
             Err(reason) => (Vec::new(), reason),
         };
         let mut plan = self.wire_plan(asked, considered, &plan, &files, wire_files)?;
+        for (segment, file) in interpreters {
+            plan.segments.get_mut(segment).ok_or_else(unexpected)?.files.push(file);
+        }
         plan.shell = shell;
         plan.workdir_device = cwd.dev();
         plan.workdir_inode = cwd.ino();
@@ -229,6 +240,20 @@ fn launch(plan: &Plan, files: &[ToBind]) -> Result<(Vec<String>, usize, Option<p
         )),
         Launch::AsSent => Err(unexpected()),
     }
+}
+
+/// The programs that scripts name in their first lines, which the system or a shell starts for them; by segment.
+fn interpreters(files: &[ToBind], lookup: Lookup<'_>) -> Result<Vec<(usize, pb::BoundFile)>, Fault> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.role == Role::Program) {
+        let Some(name) = content::interpreter(&file.path) else { continue };
+        // One that is not there is for the start to say.
+        if let Some(program) = lookup.find(&name) {
+            let word = u32::try_from(file.word).map_err(|_| unexpected())?;
+            found.push((file.segment, bound_file(&program.path, pb::bound_file::Role::Program, word)?));
+        }
+    }
+    Ok(found)
 }
 
 /// The path of the k-th bound file in the command.

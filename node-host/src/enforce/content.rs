@@ -8,8 +8,12 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 use sha2::{Digest as _, Sha256};
 
+use crate::process::shebang;
+
 /// Largest file that is bound by its content.
 pub(super) const CONTENT_MAX: u64 = 256 * 1024 * 1024;
+/// Longest first line of a script that is looked at.
+const FIRST_LINE: usize = 256;
 /// Bytes read at one time.
 const READ: usize = 256 * 1024;
 
@@ -33,6 +37,15 @@ pub(super) fn sha256(path: &Path) -> io::Result<[u8; 32]> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// The interpreter that a script names in its first line; behind `env` the one that it is told to look for. None for what
+/// is no script, or cannot be read.
+pub(super) fn interpreter(path: &Path) -> Option<String> {
+    let mut first = [0; FIRST_LINE];
+    let file = File::open(path).ok()?;
+    let read = std::os::unix::fs::FileExt::read_at(&file, &mut first, 0).ok()?;
+    shebang::interpreter(first.get(..read)?).map(str::to_owned)
 }
 
 /// Whether this process's user could change what lies at a path, or put something else there (policy spec §7.4). For

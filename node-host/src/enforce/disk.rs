@@ -30,6 +30,11 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// Forgets what was found: the next look is at what is there.
+    pub(super) fn forget(&self) {
+        self.answers.lock().clear();
+    }
+
     /// Whether every program of these commands still is the file that was judged. Forgets what it knew where one is not.
     pub(super) fn confirm<'p>(&self, segments: impl IntoIterator<Item = &'p Segment>) -> Result<(), PathBuf> {
         for (_, program) in segments.into_iter().flat_map(|segment| &segment.programs) {

@@ -41,27 +41,24 @@ pub fn drift(approved: &pb::Plan, now: &pb::Plan) -> Option<Drift> {
     if place(approved) != place(now) {
         return Some(Drift::Workdir(approved.workdir.clone()));
     }
+    let otherwise = || Some(Drift::Plan("the command is understood otherwise now".to_owned()));
     let shape = |plan: &pb::Plan| -> Vec<_> {
-        plan.segments.iter().map(|s| (s.argv.clone(), s.join.clone(), s.nested, s.files.len())).collect()
+        plan.segments.iter().map(|s| (s.argv.clone(), s.join.clone(), s.nested)).collect()
     };
     if shape(approved) != shape(now) {
-        return Some(Drift::Plan("the command is understood otherwise now".to_owned()));
+        return otherwise();
     }
-    let files = |plan: &pb::Plan| -> Vec<pb::BoundFile> {
-        plan.segments.iter().flat_map(|segment| segment.files.clone()).chain(plan.shell.clone()).collect()
-    };
-    let (then, today) = (files(approved), files(now));
-    // The segments have as many each: this is the shell.
-    if then.len() != today.len() {
-        return Some(Drift::Plan("the shell is used otherwise now".to_owned()));
-    }
+    let segments = approved.segments.iter().zip(&now.segments);
+    let files = segments.clone().flat_map(|(then, today)| then.files.iter().zip(&today.files));
+    let files = files.chain(approved.shell.iter().zip(&now.shell));
     // A script is what people expect to be named before its program, which seldom changes.
     let order = |role| match role {
         pb::bound_file::Role::Directory => 0,
         pb::bound_file::Role::Script => 1,
         pb::bound_file::Role::Program | pb::bound_file::Role::Unspecified => 2,
     };
-    let changed = then.iter().zip(&today).filter(|(then, today)| then != today);
+    // A program that became a script has a file more, behind the others: what became of it is what to say.
+    let changed = files.filter(|(then, today)| then != today);
     if let Some((then, today)) = changed.min_by_key(|(then, _)| order(then.role())) {
         let what = if then.path == today.path {
             then.path.clone()
@@ -73,6 +70,12 @@ pub fn drift(approved: &pb::Plan, now: &pb::Plan) -> Option<Drift> {
             pb::bound_file::Role::Directory => Drift::Workdir(what),
             pb::bound_file::Role::Program | pb::bound_file::Role::Unspecified => Drift::Program(what),
         });
+    }
+    if segments.into_iter().any(|(then, today)| then.files != today.files) {
+        return otherwise();
+    }
+    if approved.shell != now.shell {
+        return Some(Drift::Plan("the shell is used otherwise now".to_owned()));
     }
     (approved.argv != now.argv).then(|| Drift::Plan("other words would be launched now".to_owned()))
 }

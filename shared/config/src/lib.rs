@@ -11,7 +11,9 @@ mod stamp;
 mod state_dir;
 
 pub use approvals_file::{ApprovalsError, ApprovalsFile, Change, LastGood, Loaded, Malformed, RuleUsage};
-pub use openclaw::{Config, ConfigError, ConfigFile, ExecConfig, MAX_CONFIG_BYTES, ReviewerConfig, ReviewerUrl};
+pub use openclaw::{
+    Config, ConfigError, ConfigFile, ExecConfig, MAX_CONFIG_BYTES, ReviewerConfig, ReviewerUrl,
+};
 pub use private::{LinkFault, Openness, PrivateFileError, PrivateMode, read_private, write_private};
 pub use stamp::FileStamp;
 pub use state_dir::{STATE_DIR_FLAG, STATE_DIR_VARIABLE, StateDir, StateDirError};
