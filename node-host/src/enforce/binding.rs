@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use fault::{ErrorCode, Fault};
@@ -194,9 +194,14 @@ impl Door {
     /// A link could lead elsewhere by then, and the path that was shown would not (policy spec §7.3). Links further up
     /// do no harm: the canonical path is what is shown, and the directory is entered by its identity.
     fn check_workdir_is_canonical(&self, asked: &Asked) -> Result<(), Fault> {
-        let given = asked.workdir.trim_end_matches('/');
-        let leaf = self.default_dir.join(given);
-        if !given.is_empty() && !given.starts_with('~') && leaf.is_symlink() {
+        let given = &asked.workdir;
+        let leaf = match (given.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.default_dir.join(given),
+        };
+        // Without `/` and `/.` at its end.
+        let leaf: PathBuf = leaf.components().collect();
+        if !given.is_empty() && leaf.is_symlink() {
             return Err(invalid(format!("cannot safely bind this command: the workdir {given} is a link"))
                 .hint("name the directory itself; no approval was requested"));
         }

@@ -158,8 +158,10 @@ fn a_changed_directory_is_named() {
     assert!(message.contains("approval cwd changed before execution"), "{message}");
     // And a link is no directory to say yes to.
     std::os::unix::fs::symlink("e", w.dir().join("link")).unwrap();
-    let run = pb::RunRequest { workdir: "link".to_owned(), can_ask: true, ..run };
-    assert_eq!(w.settle(&run).unwrap_err().code, ErrorCode::InvalidRequest);
+    for link in ["link", "link/", "link/.", "./link//"] {
+        let run = pb::RunRequest { workdir: link.to_owned(), can_ask: true, ..run.clone() };
+        assert_eq!(w.settle(&run).unwrap_err().code, ErrorCode::InvalidRequest, "{link}");
+    }
 }
 
 #[test]
