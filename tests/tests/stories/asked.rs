@@ -44,7 +44,7 @@ impl Asked {
         self.bed.spawn_cli(args.collect::<Vec<_>>(), Reading::Now)
     }
 
-    fn approvals<'a>(&self, args: &[&'a str]) -> Outcome {
+    fn approvals(&self, args: &[&str]) -> Outcome {
         self.bed.gateway_cli(["approvals"].into_iter().chain(args.iter().copied()))
     }
 
@@ -157,7 +157,7 @@ fn who_does_not_wait_hears_of_the_end() {
     );
     let outcome = a.exec(&["--no-wait"], "later").finish(PATIENCE);
     let id = outcome.ok().stdout_text().trim().to_owned();
-    assert_eq!(a.cards(1), [id.clone()]);
+    assert_eq!(a.cards(1), std::slice::from_ref(&id));
     a.approvals(&["resolve", &id, "allow-once"]).ok();
     let ended = eventually(PATIENCE, || {
         let events = a.events();
