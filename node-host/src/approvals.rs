@@ -6,12 +6,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use config::{ApprovalsError, ApprovalsFile, Loaded, RuleUsage};
 use fault::{ErrorCode, Fault};
 use parking_lot::Mutex;
-use policy::AllowEntry;
+use policy::{AllowEntry, MAIN_AGENT};
 use proto::v1 as pb;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -20,8 +20,6 @@ use tokio_util::sync::CancellationToken;
 const NOTE_AFTER: Duration = Duration::from_secs(2);
 /// Least time between two notes. Each one changes the document, and with it the hash that a person's change names.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// The agent of calls that name none.
-const MAIN_AGENT: &str = "main";
 /// Most rules whose use waits to be noted.
 const USES_MAX: usize = 512;
 
@@ -172,12 +170,6 @@ impl Approvals {
             tracing::info!(error = %Fault::from(error), "the use of rules was not noted");
         }
     }
-}
-
-/// One use of a rule, now.
-pub fn usage_now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -156,9 +156,9 @@ impl Door {
     /// Writes down that a run was refused.
     pub(crate) fn note_denied(&self, run: &pb::RunRequest, fault: &Fault) {
         self.note("run.denied", || {
-            let command = command::parse(run.invocation.as_ref()).map(|command| redeem::shortened(&command.text));
+            let command = command::parse(run.invocation.as_ref()).map(|command| permit::shortened(&command.text));
             serde_json::json!({
-                "runId": redeem::shortened(&run.run_id), "command": command.unwrap_or_default(), "agentId": redeem::shortened(&run.agent_id),
+                "runId": permit::shortened(&run.run_id), "command": command.unwrap_or_default(), "agentId": permit::shortened(&run.agent_id),
                 "code": fault.code.as_str(), "message": fault.message,
             })
         });

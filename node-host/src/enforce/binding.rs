@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
 use policy::analyse::{Rules, analyse};
@@ -17,6 +17,7 @@ use proto::v1 as pb;
 use super::command::{self, SHELL};
 use super::open_plans::PLAN_LIFE;
 use super::{Asked, Considered, Door, ask_to_wire, content, invalid, security_to_wire};
+use crate::facts;
 use crate::process::shebang;
 use crate::process::wire::{BOUND_FD, BOUND_MAX};
 use crate::process::{Bound, BoundFile, BoundRole};
@@ -109,14 +110,15 @@ impl Door {
         let read = match judgement.unreadable {
             Some(unreadable) => Err(unreadable),
             None => {
-                let skills = considered.skills(self);
+                let lookup = considered.lookup(self);
+                let skills = self.skills_for(&considered.effective, &lookup).unwrap_or_default();
                 let rules = Rules {
                     allowlist: considered.allowlist(),
                     safe_bins: &considered.rules.safe_bins,
                     skills: &skills,
                     input: asked.input(),
                 };
-                analyse(asked.command.invocation(), considered.lookup(self), rules)
+                analyse(asked.command.invocation(), lookup, rules)
             }
         };
         read.map_err(|unreadable| {
@@ -161,7 +163,7 @@ impl Door {
             let segment = segments.get_mut(file.segment).ok_or_else(unexpected)?;
             segment.files.push(wire);
         }
-        let created = now_ms();
+        let created = facts::clock_unix_ms();
         let mut env_names: Vec<_> = asked.overrides.iter().map(|(name, _)| name.clone()).collect();
         env_names.sort_unstable();
         Ok(pb::Plan {
@@ -178,7 +180,7 @@ impl Door {
             segments,
             env_names,
             env_hash: policy::allowlist::env_hash(&asked.overrides).unwrap_or_default(),
-            policy_revision: considered.snapshot(asked).revision(),
+            policy_revision: considered.snapshot().revision(),
             created_unix_ms: created,
             expires_unix_ms: created.saturating_add_unsigned(millis(PLAN_LIFE)),
             reasons,
@@ -387,12 +389,6 @@ fn gone(path: &Path, error: &std::io::Error) -> Fault {
 
 fn unexpected() -> Fault {
     Fault::new(ErrorCode::Internal, "the plan and its files do not fit together")
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -70,7 +70,7 @@ impl Door {
         if self.audit.is_none() {
             return;
         }
-        let Ok((document, config)) = self.rules.files() else { return };
+        let Some((document, config)) = self.rules.latest() else { return };
         let Some((before, now)) = self.changes.look(&document, &config, &self.approvers) else { return };
         let shown = |names: &Names| json!({ "document": names.document, "config": names.config, "approvers": names.approvers });
         let kind = if before.is_some() { "policy.changed" } else { "policy.loaded" };

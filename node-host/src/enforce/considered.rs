@@ -10,6 +10,7 @@ use policy::analyse::Rules;
 use policy::inline_eval::Input;
 use policy::plan::Plan;
 use policy::resolve::Lookup;
+use policy::safe_bins::SafeBins;
 use policy::skills::Skills;
 use policy::{EffectivePolicy, Judgement, Security, Terms, judge};
 
@@ -27,6 +28,8 @@ pub(super) struct Considered {
     pub(super) effective: EffectivePolicy,
     pub(super) cwd: PathBuf,
     pub(super) judgement: Judgement,
+    /// Code for interpreters needs a person's yes, by this machine's word or the caller's.
+    pub(super) strict_inline_eval: bool,
 }
 
 impl Considered {
@@ -38,16 +41,8 @@ impl Considered {
         door.lookup(Some(&self.cwd))
     }
 
-    pub(super) fn skills(&self, door: &Door) -> Arc<Skills> {
-        if self.effective.auto_allow_skills {
-            door.skills.resolved(&self.lookup(door))
-        } else {
-            Arc::default()
-        }
-    }
-
-    pub(super) fn snapshot(&self, asked: &Asked) -> Snapshot {
-        Snapshot::of(&self.rules, &self.effective, asked.strict_inline_eval || self.rules.strict_inline_eval)
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.rules, &self.effective, self.strict_inline_eval)
     }
 }
 
@@ -58,16 +53,10 @@ impl Door {
         let rules = self.rules.for_agent(asked.agent.as_deref())?;
         self.note_changes();
         let effective = EffectivePolicy::combine_all(asked.requested, rules.configured, &rules.host);
+        let strict_inline_eval = asked.strict_inline_eval || rules.strict_inline_eval;
+        let terms = Terms { policy: &effective, strict_inline_eval };
         let judge = |allowlist, cwd| {
-            self.judge(
-                &asked.command,
-                asked.input(),
-                cwd,
-                &rules,
-                allowlist,
-                &effective,
-                asked.strict_inline_eval,
-            )
+            self.judge(&asked.command, asked.input(), cwd, &rules.safe_bins, allowlist, terms)
         };
         if effective.security == Security::Deny {
             let nowhere = judge(&rules.allowlist, None);
@@ -81,7 +70,9 @@ impl Door {
         for _ in 0..2 {
             let judgement = judge(granted.as_ref().unwrap_or(&rules.allowlist), Some(&cwd));
             match self.disk.confirm(judgement.plan.iter().flat_map(Plan::each)) {
-                Ok(()) => return Ok(Considered { rules, granted, effective, cwd, judgement }),
+                Ok(()) => {
+                    return Ok(Considered { rules, granted, effective, cwd, judgement, strict_inline_eval });
+                }
                 Err(path) => swapped = path,
             }
         }
@@ -96,30 +87,22 @@ impl Door {
         Lookup { files: &self.disk, path: &self.path, cwd, home: self.home.as_deref() }
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// The programs of skills, where they count.
+    pub(super) fn skills_for(&self, effective: &EffectivePolicy, lookup: &Lookup<'_>) -> Option<Arc<Skills>> {
+        effective.auto_allow_skills.then(|| self.skills.resolved(lookup))
+    }
+
     pub(super) fn judge(
         &self,
         command: &Command,
         input: Input,
         cwd: Option<&Path>,
-        rules: &AgentRules,
+        safe_bins: &SafeBins,
         allowlist: &Allowlist,
-        effective: &EffectivePolicy,
-        strict_inline_eval: bool,
+        terms: Terms<'_>,
     ) -> Judgement {
         let lookup = self.lookup(cwd);
-        let no_skills = Skills::default();
-        let skills = effective.auto_allow_skills.then(|| self.skills.resolved(&lookup));
-        judge(
-            command.invocation(),
-            lookup,
-            Rules {
-                allowlist,
-                safe_bins: &rules.safe_bins,
-                skills: skills.as_deref().unwrap_or(&no_skills),
-                input,
-            },
-            Terms { policy: effective, strict_inline_eval: strict_inline_eval || rules.strict_inline_eval },
-        )
+        let skills = self.skills_for(terms.policy, &lookup).unwrap_or_default();
+        judge(command.invocation(), lookup, Rules { allowlist, safe_bins, skills: &skills, input }, terms)
     }
 }

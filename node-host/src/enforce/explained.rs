@@ -3,7 +3,7 @@
 use fault::Fault;
 use policy::explain::{Explanation, Side, explain};
 use policy::inline_eval::Input;
-use policy::{EffectivePolicy, Requested, Security};
+use policy::{EffectivePolicy, Requested, Security, Terms};
 use proto::v1 as pb;
 
 use super::{Door, check_words, command};
@@ -42,10 +42,12 @@ impl Door {
             &command,
             Input::Other,
             Some(&cwd),
-            &rules,
+            &rules.safe_bins,
             &rules.allowlist,
-            &effective,
-            question.strict_inline_eval,
+            Terms {
+                policy: &effective,
+                strict_inline_eval: question.strict_inline_eval || rules.strict_inline_eval,
+            },
         );
         let mut explanation = explain(&judgement, &effective);
         let side = |side, security: Option<Security>, ask: Option<policy::Ask>| Side {

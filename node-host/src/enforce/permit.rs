@@ -14,9 +14,12 @@ use session::RunId;
 
 use super::considered::Considered;
 use super::{Asked, Door, KILL_GRACE_MS, ask_to_wire, command, security_to_wire};
-use crate::approvals::usage_now;
+use crate::process::holder::unix_ms;
 use crate::process::{Bound, BoundRole, EnvVar, Mode};
 use crate::sessions::StartRequest;
+
+/// Longest text that lists and logs keep, in characters.
+const SHORTENED: usize = 512;
 
 /// What became of an allow-always.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,14 +36,7 @@ pub struct Permit {
     pub(super) request: StartRequest,
     effective: EffectivePolicy,
     command_text: String,
-    /// Variables of the request that do not reach the command.
-    left_out_env: Vec<String>,
-    /// The entries that satisfied it.
-    used: Vec<RuleUsage>,
-    /// What its allow-always kept.
-    kept: Kept,
-    /// The approval that let it run.
-    approval_id: Option<String>,
+    notes: Notes,
 }
 
 /// What is to be told of a permit besides its launch.
@@ -64,18 +60,13 @@ impl Permit {
 
     /// The same, by this approval.
     pub(super) fn by_approval(mut self, id: &str) -> Self {
-        self.approval_id = Some(id.chars().take(128).collect());
+        self.notes.approval_id = Some(id.chars().take(128).collect());
         self
     }
 
     /// What is to be told of it. The second time there is nothing.
     pub fn take_notes(&mut self) -> Notes {
-        Notes {
-            left_out_env: std::mem::take(&mut self.left_out_env),
-            used: std::mem::take(&mut self.used),
-            kept: std::mem::take(&mut self.kept),
-            approval_id: self.approval_id.take(),
-        }
+        std::mem::take(&mut self.notes)
     }
 
     /// The plan as `system.run.prepare` reports it.
@@ -120,8 +111,9 @@ impl Door {
             env.extend(script_variables(bound));
         }
         let used = plan.map(|plan| used(plan, considered.allowlist(), agent.as_deref(), &command.text));
+        let used = used.unwrap_or_default();
         command::check_size(&argv, &env)?;
-        let label = command.text.chars().take(512).collect();
+        let label = shortened(&command.text);
         Ok(Permit {
             request: StartRequest {
                 run_id,
@@ -137,10 +129,7 @@ impl Door {
             },
             effective: considered.effective.clone(),
             command_text: command.text,
-            left_out_env,
-            used: used.unwrap_or_default(),
-            kept,
-            approval_id: None,
+            notes: Notes { left_out_env, used, kept, approval_id: None },
         })
     }
 
@@ -188,6 +177,11 @@ fn script_variables(bound: &Bound) -> Vec<EnvVar> {
     variables
 }
 
+/// A text as lists and logs keep it.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(SHORTENED).collect()
+}
+
 /// The entries that satisfied a plan.
 fn used(plan: &Plan, allowlist: &Allowlist, agent: Option<&str>, text: &str) -> Vec<RuleUsage> {
     let entries = allowlist.entries();
@@ -200,8 +194,8 @@ fn used(plan: &Plan, allowlist: &Allowlist, agent: Option<&str>, text: &str) -> 
                 agent: agent.map(str::to_owned),
                 pattern: entry.pattern.clone(),
                 arg_pattern: entry.arg_pattern.clone(),
-                at_ms: usage_now(),
-                command: text.chars().take(512).collect(),
+                at_ms: unix_ms(),
+                command: shortened(text),
                 resolved_path: program.map(|(_, program)| program.file.real.display().to_string()),
             })
         })

@@ -8,10 +8,12 @@ use policy::bind::{Keepable, Width};
 use proto::v1 as pb;
 use proto::v1::lasting::Until as WireUntil;
 
-use super::binding::{Binding, now_ms, rule_text};
+use super::binding::{Binding, rule_text};
 use super::grants::{FOR_MAX, Until};
 use super::open_plans::{Digest, Open};
+use super::permit::shortened;
 use super::{Asked, Considered, Door, Kept, Permit, invalid};
+use crate::facts;
 
 impl Door {
     /// Ties the command to what it would run and keeps the plan until it is decided.
@@ -26,7 +28,7 @@ impl Door {
             ..plan
         });
         let digest = digest(&plan.digest)?;
-        let snapshot = considered.snapshot(asked);
+        let snapshot = considered.snapshot();
         self.plans.add(digest, Open { plan: plan.clone(), snapshot, keepable }, Instant::now())?;
         tracing::info!(run = %asked.run_id, plan = %hex(&plan.digest), "a person is asked");
         self.note("approval.requested", || {
@@ -63,7 +65,7 @@ impl Door {
         let approver = self.approver(decision, &plan_digest)?;
         // From here on the decision is used, whatever comes of it.
         let open = self.plans.take(&plan_digest, Instant::now())?;
-        if open.plan.expires_unix_ms <= now_ms() {
+        if open.plan.expires_unix_ms <= facts::clock_unix_ms() {
             return Err(Fault::new(ErrorCode::ApprovalExpired, "the approval's time was over")
                 .hint("ask again: run the command once more"));
         }
@@ -80,7 +82,7 @@ impl Door {
                 Fault::new(code, mismatch.to_string()).hint("an approval is about one request; ask again")
             );
         }
-        if !open.snapshot.holds_in(&considered.snapshot(&asked)) {
+        if !open.snapshot.holds_in(&considered.snapshot()) {
             return Err(changed("exec approval policy changed; request approval again"));
         }
         let Binding { plan, argv, bound, .. } =
@@ -229,9 +231,4 @@ fn nonce() -> Result<[u8; 16], Fault> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A command as a log keeps it.
-pub(super) fn shortened(text: &str) -> String {
-    text.chars().take(512).collect()
 }

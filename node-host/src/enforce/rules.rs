@@ -50,8 +50,7 @@ pub(super) struct RuleBook {
 /// What was made of the files.
 #[derive(Debug, Default)]
 struct Ready {
-    revision: u64,
-    config: Option<Arc<Config>>,
+    files: Option<(Arc<Loaded>, Arc<Config>)>,
     agents: HashMap<Option<String>, Arc<AgentRules>>,
     /// What the log was told. Rules are made ready anew whenever their use was noted.
     warned: BTreeSet<String>,
@@ -97,10 +96,15 @@ impl RuleBook {
     ///
     /// # Errors
     /// One of them cannot be used.
-    pub(super) fn files(&self) -> Result<(Arc<Loaded>, Arc<Config>), Fault> {
+    fn files(&self) -> Result<(Arc<Loaded>, Arc<Config>), Fault> {
         let document = self.approvals.load().map_err(no_run)?;
         let config = self.config.load().map_err(|error| no_run(Fault::from(&error)))?;
         Ok((document, config))
+    }
+
+    /// The document and the configuration that the latest rules were made of.
+    pub(super) fn latest(&self) -> Option<(Arc<Loaded>, Arc<Config>)> {
+        self.ready.lock().files.clone()
     }
 
     /// Whether this machine takes only decisions that an approver signed.
@@ -125,11 +129,12 @@ impl RuleBook {
     pub(super) fn for_agent(&self, agent: Option<&str>) -> Result<Arc<AgentRules>, Fault> {
         let (document, config) = self.files()?;
         let mut ready = self.ready.lock();
-        let known = ready.config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config));
-        if !known || ready.revision != document.revision {
+        let known = ready.files.as_ref().is_some_and(|(known, made_of)| {
+            known.revision == document.revision && Arc::ptr_eq(made_of, &config)
+        });
+        if !known {
             ready.agents.clear();
-            ready.revision = document.revision;
-            ready.config = Some(Arc::clone(&config));
+            ready.files = Some((Arc::clone(&document), Arc::clone(&config)));
         }
         let key = agent.map(str::to_owned);
         if let Some(rules) = ready.agents.get(&key) {

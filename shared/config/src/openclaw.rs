@@ -16,7 +16,7 @@ mod tree;
 
 use std::{collections::BTreeMap, path::Path};
 
-use policy::{Ask, AutoReview, Mode, Security, safe_bins::SafeBinsConfig};
+use policy::{Ask, AutoReview, MAIN_AGENT, Mode, Security, safe_bins::SafeBinsConfig};
 use serde_json::Value;
 
 use crate::{PrivateMode, private::real_path, read_private};
@@ -31,8 +31,6 @@ pub use reviewer::{ReviewerConfig, ReviewerUrl};
 /// Longest file that is read, in bytes.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The agent that a call without an agent id belongs to, here as in the approvals document.
-const MAIN_AGENT: &str = "main";
 /// The older name of the main agent, as a caller may say it.
 const OLD_MAIN_AGENT: &str = "default";
 

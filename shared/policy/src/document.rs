@@ -33,7 +33,7 @@ pub(crate) const MAX_EXAMPLE_CHARS: usize = 4096;
 /// The key of entries that hold for every agent.
 const WILDCARD: &str = "*";
 /// The agent that calls without an agent id belong to.
-const MAIN_AGENT: &str = "main";
+pub const MAIN_AGENT: &str = "main";
 /// The older name of the main agent; its entry is folded into `main` when a document is read (§1.3).
 const OLD_MAIN_AGENT: &str = "default";
 

@@ -29,7 +29,8 @@ pub mod verdict;
 
 pub use document::{
     AgentEntry, AllowAlways, AllowEntry, ApprovalsDocument, BaseHashError, DocumentError, HostPolicy,
-    MAX_DOCUMENT_BYTES, PolicyFields, SanitisedUpdate, SocketEntry, Usage, check_base_hash, hash_of,
+    MAIN_AGENT, MAX_DOCUMENT_BYTES, PolicyFields, SanitisedUpdate, SocketEntry, Usage, check_base_hash,
+    hash_of,
 };
 pub use effective::{Configured, DecidedBy, EffectivePolicy, Requested};
 pub use env::{

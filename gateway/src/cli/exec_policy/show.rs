@@ -2,7 +2,9 @@
 
 use config::{ApprovalsFile, Config, StateDir};
 use fault::Fault;
-use policy::{ApprovalsDocument, DecidedBy, EffectivePolicy, HostPolicy, Mode, Requested, Security};
+use policy::{
+    ApprovalsDocument, DecidedBy, EffectivePolicy, HostPolicy, MAIN_AGENT, Mode, Requested, Security,
+};
 use serde_json::{Value, json};
 
 use super::super::Common;
@@ -10,8 +12,6 @@ use super::super::output::{print_json, safe, warn};
 use super::super::words::{fields, unasked, whom};
 use crate::requested::configured;
 
-/// The agent that calls without an agent id belong to.
-const MAIN_AGENT: &str = "main";
 /// Where calls run that name no host, unless it is configured (§0.1).
 const DEFAULT_HOST: &str = "auto";
 
