@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use prost::Message as _;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "relay/v1/approval.proto",
     "relay/v1/common.proto",
     "relay/v1/plan.proto",
     "relay/v1/run.proto",
+    "relay/v1/view.proto",
     "relay/v1/link.proto",
     "relay/v1/enrolment.proto",
     "relay/v1/tools.proto",

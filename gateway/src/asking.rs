@@ -16,6 +16,7 @@ use crate::gateway::Gateway;
 use crate::node_link::Link;
 use crate::review::Review;
 use crate::runs;
+use crate::start::Manner;
 use crate::start::{self, Sent, Started};
 
 /// Longest command in a text for people, in characters.
@@ -50,7 +51,7 @@ struct Question {
     link: Arc<Link>,
     run: pb::RunRequest,
     plan: pb::Plan,
-    on_close: OnClose,
+    manner: Manner,
     /// Who asked for the run.
     by: String,
 }
@@ -75,13 +76,13 @@ pub(crate) async fn ask(
     link: Arc<Link>,
     run: pb::RunRequest,
     plan: pb::Plan,
-    on_close: OnClose,
+    manner: Manner,
     caller: Caller,
     exec: &ExecConfig,
 ) -> Result<Begun, Fault> {
     check_plan(&link, &run, &plan)?;
     let question =
-        Question { gateway: Arc::clone(gateway), link, run, plan, on_close, by: caller.name.clone() };
+        Question { gateway: Arc::clone(gateway), link, run, plan, manner, by: caller.name.clone() };
     let reviewed = tokio::select! {
         reviewed = question.reviewed(exec) => reviewed?,
         () = caller.events.closed() => return Err(gone()),
@@ -107,7 +108,7 @@ pub(crate) async fn ask(
     }
     if caller.wait == pb::ApprovalWait::Pending {
         // A yes starts it with nobody there.
-        let question = Question { on_close: OnClose::Keep, ..question };
+        let question = Question { manner: Manner { on_close: OnClose::Keep, ..question.manner }, ..question };
         tokio::spawn(async move {
             let id = ticket.approval().approval_id.clone();
             if let Err(fault) = question.decided(ticket, None).await {
@@ -211,7 +212,7 @@ impl Question {
     async fn run_with(&self, permit: pb::Permit) -> Result<Started, Fault> {
         let id = permit.approval_id.clone();
         let run = pb::RunRequest { permit: Some(permit), ..self.run.clone() };
-        let sent = start::send(&self.gateway, Arc::clone(&self.link), run.clone(), self.on_close).await;
+        let sent = start::send(&self.gateway, Arc::clone(&self.link), &run, self.manner).await;
         match sent.map_err(|fault| self.failed(&id, fault))? {
             Sent::Started(started) => {
                 runs::started(&self.gateway, &started, &run, &self.by);
@@ -228,7 +229,7 @@ impl Question {
 
     async fn fall_back_from(&self, id: &str, reason: &str) -> Result<Started, Fault> {
         let run = pb::RunRequest { can_ask: false, permit: None, ..self.run.clone() };
-        match start::send(&self.gateway, Arc::clone(&self.link), run.clone(), self.on_close).await {
+        match start::send(&self.gateway, Arc::clone(&self.link), &run, self.manner).await {
             Ok(Sent::Started(started)) => {
                 runs::started(&self.gateway, &started, &run, &self.by);
                 Ok(*started)

@@ -18,7 +18,9 @@ mod nodes;
 mod operators;
 mod output;
 mod sessions;
+mod tasks;
 mod terminal;
+mod tool;
 mod words;
 
 use std::net::SocketAddr;
@@ -70,6 +72,8 @@ enum Command {
     Serve(ServeArgs),
     /// Run a command on a node, streaming its output.
     Exec(exec::ExecArgs),
+    /// Call a tool as an agent does: JSON in, JSON out.
+    Tool(tool::ToolArgs),
     /// Follow a session that is there, from its first retained byte.
     Attach(exec::AttachArgs),
     /// List sessions.
@@ -88,8 +92,10 @@ enum Command {
     /// Manage remote operators.
     #[command(subcommand)]
     Operators(operators::OperatorsCommand),
-    /// Show what happened to commands: denied, still running, finished.
+    /// Show what happened to commands: denied, still running, finished; take the ends that wait for an agent.
     Events(events::EventsArgs),
+    /// List commands that run in the background, and how they ended; stop one.
+    Tasks(tasks::TasksArgs),
     /// Show what was asked, decided and run, and check that the records are as they were written.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -152,6 +158,7 @@ async fn run(cli: Cli) -> Result<u8, Fault> {
             serve::run(settings).await
         }
         Command::Exec(args) => exec::exec(&common, args).await,
+        Command::Tool(args) => tool::run(&common, args).await,
         Command::Attach(args) => exec::attach(&common, args).await,
         Command::Sessions(args) => sessions::list(&common, args).await,
         Command::Kill(args) => sessions::kill(&common, args).await,
@@ -160,6 +167,7 @@ async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::ExecPolicy(command) => exec_policy::run(&common, command).await,
         Command::Operators(command) => operators::run(&common, command).await,
         Command::Events(args) => events::run(&common, args).await,
+        Command::Tasks(args) => tasks::run(&common, args).await,
         Command::Audit(command) => audit::run(&common, &command),
         Command::Status => nodes::status(&common).await,
         Command::Demo(args) => demo::run(args).await,
@@ -248,6 +256,17 @@ mod tests {
             ("approvals history --limit 0", false),
             ("approvals key --key k.pem", true),
             ("events --follow --after 3", true),
+            ("tool {} --agent a --session-key k --node n --call-id c --updates --no-wait", true),
+            ("tool - --text", true),
+            ("tool", false),
+            ("events --take --agent a --session-key k --follow", true),
+            ("events --take --after 3", false),
+            ("events --agent a", false),
+            ("tasks", true),
+            ("tasks --running --agent a --json", true),
+            ("tasks stop calm-reef --agent a", true),
+            ("tasks stop", false),
+            ("tasks --running stop calm-reef", false),
             ("audit list --limit 5 --kind run --kind approval --since 2h --json", true),
             ("audit list --limit 0", false),
             ("audit list --since never", false),

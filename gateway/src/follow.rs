@@ -82,7 +82,13 @@ enum Outcome {
 
 impl Follow {
     /// A follower of a started session, and its handle.
-    pub fn new(gateway: Arc<Gateway>, started: Started, on_close: OnClose, events: Events) -> (Self, Handle) {
+    pub fn new(
+        gateway: Arc<Gateway>,
+        started: Started,
+        reader: FeedReader,
+        on_close: OnClose,
+        events: Events,
+    ) -> (Self, Handle) {
         let (detach, done) = (CancellationToken::new(), CancellationToken::new());
         let handle = Handle { detach: detach.clone(), done: done.clone(), events: events.clone() };
         let node = started.link.node;
@@ -93,7 +99,7 @@ impl Follow {
             gateway,
             node,
             session: session.session_id.clone(),
-            reader: started.reader,
+            reader,
             on_close,
             events,
             detach,

@@ -20,6 +20,8 @@ use crate::registry::{Registry, store_fault};
 use crate::review::Reviewer;
 use crate::runs::Runs;
 use crate::store::{SqliteStore, Store, UnixMs};
+use crate::tasks::Tasks;
+use crate::tools::ToolState;
 
 /// Lifetime of a node's certificate, unless configured.
 pub const NODE_CERTIFICATE_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -62,6 +64,10 @@ pub struct Gateway {
     log: Arc<audit::Log>,
     /// Commands whose end was not heard of.
     pub(crate) runs: Runs,
+    /// Background commands and their ends.
+    pub(crate) tasks: Tasks,
+    /// Where sessions are, for the tools.
+    pub(crate) tools: ToolState,
     /// Reviews commands under `mode=auto`.
     pub(crate) reviewer: Reviewer,
     /// What TLS clients are shown.
@@ -97,8 +103,10 @@ impl Gateway {
         let log = Arc::new(log);
         let stopping = CancellationToken::new();
         let approvals = Approvals::open(Arc::clone(&store), Some(Arc::clone(&log)), stopping.clone())?;
+        let tasks = Tasks::open(Arc::clone(&store))?;
         Ok(Arc::new(Self {
             settings,
+            tasks,
             approvals: Arc::new(approvals),
             log,
             config,
@@ -108,6 +116,7 @@ impl Gateway {
             authority,
             notices: Notices::default(),
             runs: Runs::default(),
+            tools: ToolState::default(),
             reviewer: Reviewer::default(),
             certificate,
             started_at: clock::now_ms(),

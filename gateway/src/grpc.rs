@@ -5,6 +5,7 @@ mod auth;
 mod enrolment;
 mod node_link;
 mod operator;
+mod tasks;
 mod tools;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ mod program;
 mod prompt;
 mod scope;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 mod verdict;
 
@@ -23,6 +23,8 @@ use tokio::sync::Semaphore;
 use denials::{Denial, Denials};
 use prompt::Input;
 use verdict::{BadVerdict, Decision, Verdict};
+
+use crate::http;
 
 pub(crate) use verdict::Risk;
 
@@ -146,7 +148,7 @@ impl Reviewer {
         let answer = if !config.command.is_empty() {
             program::ask(&config.command, key, &input.for_program(config)).await?
         } else if let (Some(url), Some(model)) = (&config.base_url, &config.model) {
-            let tls = if url.tls { Some(endpoint::system_tls().await?) } else { None };
+            let tls = if url.tls { Some(http::system_tls().await?) } else { None };
             let body = input.for_endpoint(config, model);
             // Large, and not always needed.
             Box::pin(endpoint::complete(url, tls, key.map(|(_, key)| key), body)).await?

@@ -132,11 +132,12 @@ pub(crate) fn denied(gateway: &Gateway, request: &pb::RunRequest, fault: &fault:
 }
 
 /// A node says that a session ended.
-pub(crate) fn ended(gateway: &Gateway, node: Fingerprint, ended: pb::SessionEnded) {
+pub(crate) fn ended(gateway: &Arc<Gateway>, node: Fingerprint, ended: pb::SessionEnded) {
     let Some(session) = &ended.session else { return };
     if session.exit.is_none() {
         return;
     }
+    gateway.tasks.ended(gateway, &node.to_hex(), &ended);
     match gateway.runs.end((node, session.session_id.clone()), &ended) {
         Some(run) => tell_end(gateway, &run, ended),
         None => tracing::debug!(node = %node, session = session.session_id, "unmatched_exec_event"),

@@ -39,8 +39,8 @@ pub struct Started {
     pub link: Arc<Link>,
     /// What it looks like.
     pub session: pb::SessionInfo,
-    /// Its output.
-    pub reader: FeedReader,
+    /// Its output; none where it is read by views.
+    pub reader: Option<FeedReader>,
     /// It was there before.
     pub existing: bool,
     /// Where it runs, when known.
@@ -53,6 +53,22 @@ pub struct Started {
     pub stored: Vec<String>,
     /// Why it stored none.
     pub not_stored: String,
+}
+
+/// How a command that is started is looked after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// What becomes of it when its caller goes away.
+    pub(crate) on_close: OnClose,
+    /// Its output comes from its first byte on; otherwise views are asked for.
+    pub(crate) follow: bool,
+}
+
+impl Manner {
+    /// With a reader.
+    pub(crate) fn followed(on_close: OnClose) -> Self {
+        Self { on_close, follow: true }
+    }
 }
 
 /// Chooses the node, adds the policy that is configured here and translates the request; refuses what a gateway can
@@ -76,6 +92,14 @@ pub(crate) fn route(
     let deadline = request
         .deadline
         .unwrap_or(pb::Deadline { limit: Some(pb::deadline::Limit::TimeoutMs(DEFAULT_TIMEOUT_MS)) });
+    let on_disconnect = request.on_disconnect.unwrap_or_else(|| {
+        use pb::on_disconnect::Policy;
+        let policy = match OnClose::of(request.on_close()) {
+            OnClose::Kill => Policy::Kill(true),
+            OnClose::Keep => Policy::Keep(true),
+        };
+        pb::OnDisconnect { policy: Some(policy) }
+    });
     let run = pb::RunRequest {
         run_id: if request.run_id.is_empty() { new_run_id()? } else { request.run_id },
         invocation: request.invocation,
@@ -92,6 +116,9 @@ pub(crate) fn route(
         strict_inline_eval: exec.strict_inline_eval,
         can_ask: false,
         permit: None,
+        on_disconnect: Some(on_disconnect),
+        limits: request.limits,
+        answer_queries: request.answer_queries,
     };
     if run.encoded_len() > RUN_MAX {
         return Err(Fault::new(
@@ -116,19 +143,19 @@ pub(crate) enum Sent {
 pub(crate) async fn start(
     gateway: &Arc<Gateway>,
     request: pb::ExecRequest,
-    on_close: OnClose,
+    manner: Manner,
     caller: Caller,
 ) -> Result<Begun, Fault> {
     let (link, mut run, exec) = route(gateway, request)?;
     run.can_ask = asking::can_ask(gateway, &caller, &exec);
-    let sent = send(gateway, link, run.clone(), on_close).await;
+    let sent = send(gateway, link, &run, manner).await;
     match sent.inspect_err(|fault| runs::denied(gateway, &run, fault, &caller.name))? {
         Sent::Started(started) => {
             runs::started(gateway, &started, &run, &caller.name);
             Ok(Begun::Started(started))
         }
         Sent::NeedsApproval(link, plan) => {
-            Box::pin(asking::ask(gateway, link, run, *plan, on_close, caller, &exec)).await
+            Box::pin(asking::ask(gateway, link, run, *plan, manner, caller, &exec)).await
         }
     }
 }
@@ -137,16 +164,17 @@ pub(crate) async fn start(
 pub(crate) async fn send(
     gateway: &Arc<Gateway>,
     mut link: Arc<Link>,
-    run: pb::RunRequest,
-    on_close: OnClose,
+    run: &pb::RunRequest,
+    manner: Manner,
 ) -> Result<Sent, Fault> {
+    let on_close = manner.on_close;
     let until = Instant::now() + START_TIMEOUT + RETRY_WITHIN;
     // Once an attempt went unanswered, no later answer proves that nothing ran.
     let mut may_run = false;
     loop {
         let (node, why) = (
             link.node,
-            match dispatch(&link, run.clone(), on_close).await {
+            match dispatch(&link, run.clone(), manner).await {
                 Ok(sent) => return Ok(sent),
                 Err(Unanswered::Refused(fault)) if !may_run => return Err(fault),
                 Err(Unanswered::NotSent(fault)) if !may_run => {
@@ -157,7 +185,7 @@ pub(crate) async fn send(
                     .hint("nothing ran; it is safe to try again"));
                 }
                 Err(Unanswered::Refused(fault)) => {
-                    return Err(unknown(gateway, &link.node, &run, on_close, &fault));
+                    return Err(unknown(gateway, &link.node, run, on_close, &fault));
                 }
                 Err(Unanswered::NotSent(fault) | Unanswered::Lost(fault)) => fault,
             },
@@ -167,13 +195,13 @@ pub(crate) async fn send(
         let left = until.saturating_duration_since(Instant::now()).min(RETRY_WITHIN);
         // An answer that cannot be understood will not get better.
         if left.is_zero() || why.code == ErrorCode::Internal {
-            return Err(unknown(gateway, &node, &run, on_close, &why));
+            return Err(unknown(gateway, &node, run, on_close, &why));
         }
         link = match comes_back(gateway, &node, left).await {
             Ok(link) => link,
             // The caller finds the next gateway, and the same run id there.
             Err(fault) if fault.code == ErrorCode::Draining => return Err(fault),
-            Err(fault) => return Err(unknown(gateway, &node, &run, on_close, &fault)),
+            Err(fault) => return Err(unknown(gateway, &node, run, on_close, &fault)),
         };
     }
 }
@@ -198,12 +226,17 @@ fn unknown(
     .hint("check before you repeat it; `gateway sessions` lists it once the node is back")
 }
 
-async fn dispatch(link: &Arc<Link>, mut run: pb::RunRequest, on_close: OnClose) -> Result<Sent, Unanswered> {
-    let pause = on_close == OnClose::Kill;
+async fn dispatch(link: &Arc<Link>, mut run: pb::RunRequest, manner: Manner) -> Result<Sent, Unanswered> {
+    let pause = manner.on_close == OnClose::Kill;
     let may_ask = run.can_ask && run.permit.is_none();
-    let (reader, subscribe) = link.open_feed(None, 0, pause).map_err(Unanswered::NotSent)?;
-    let subscription = subscribe.subscription;
-    run.subscribe = Some(subscribe);
+    let reader = if manner.follow {
+        let (reader, subscribe) = link.open_feed(None, 0, pause).map_err(Unanswered::NotSent)?;
+        run.subscribe = Some(subscribe);
+        Some(reader)
+    } else {
+        None
+    };
+    let subscription = run.subscribe.as_ref().map(|subscribe| subscribe.subscription);
     let answer = link.request(Command::Run(run), START_TIMEOUT).await?;
     let Answer::Run(pb::RunReply { outcome: Some(outcome) }) = answer else {
         return Err(Unanswered::Lost(Fault::new(
@@ -220,7 +253,7 @@ async fn dispatch(link: &Arc<Link>, mut run: pb::RunRequest, on_close: OnClose) 
             stored,
             not_stored,
         }) => {
-            if !pause {
+            if let Some(subscription) = subscription.filter(|_| !pause) {
                 link.share_feed(subscription, &session.session_id);
             }
             Ok(Sent::Started(Box::new(Started {
@@ -255,8 +288,9 @@ pub(crate) async fn attach(
     gateway: &Gateway,
     request: &pb::AttachRequest,
     on_close: OnClose,
+    scope: Option<&str>,
 ) -> Result<Started, Fault> {
-    let (link, session) = find_session(gateway, &request.session, &request.node).await?;
+    let (link, session) = find_session(gateway, &request.session, &request.node, scope).await?;
     if request.from_offset > session.end_offset {
         return Err(Fault::new(
             ErrorCode::InvalidRequest,
@@ -267,7 +301,7 @@ pub(crate) async fn attach(
     Ok(Started {
         link,
         session,
-        reader,
+        reader: Some(reader),
         existing: true,
         workdir: String::new(),
         left_out_env: Vec::new(),
@@ -278,11 +312,12 @@ pub(crate) async fn attach(
 }
 
 /// The session that a reference (id or unique prefix, also a run id) means,
-/// over all connected nodes or on one.
+/// over all connected nodes or on one. Only one agent's where one is named: those of others are not there.
 pub(crate) async fn find_session(
     gateway: &Gateway,
     reference: &str,
     node: &str,
+    agent: Option<&str>,
 ) -> Result<(Arc<Link>, pb::SessionInfo), Fault> {
     let links =
         if node.is_empty() { gateway.registry.links() } else { vec![gateway.registry.find_connected(node)?] };
@@ -296,7 +331,9 @@ pub(crate) async fn find_session(
     for (link, sessions) in sessions_on(&links).await {
         match sessions {
             Ok(sessions) => {
-                for session in sessions {
+                for session in
+                    sessions.into_iter().filter(|session| agent.is_none_or(|agent| is_of(session, agent)))
+                {
                     let found = (Arc::clone(&link), session);
                     if found.1.session_id == reference || found.1.run_id == reference {
                         exact.push(found);
@@ -336,6 +373,12 @@ pub(crate) async fn find_session(
             .hint("sessions go on there; try again when the node is back")
         }
     })
+}
+
+/// Whether a session is this agent's. One that nobody was named for is the main agent's.
+pub(crate) fn is_of(session: &pb::SessionInfo, agent: &str) -> bool {
+    let named = if session.agent_id.is_empty() { policy::MAIN_AGENT } else { session.agent_id.as_str() };
+    named == agent
 }
 
 /// Whether a person may mean `id` by its beginning. `calm-reef` is a whole id

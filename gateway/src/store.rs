@@ -1,7 +1,7 @@
-//! What the gateway must remember across a restart: nodes, invites, operators, approvals.
+//! What the gateway must remember across a restart: nodes, invites, operators, approvals, background commands.
 //!
 //! A trait, so that another engine can take the place of the embedded one. It
-//! holds nothing about sessions: those belong to their nodes.
+//! holds no output of sessions: they belong to their nodes.
 
 mod sqlite;
 
@@ -54,10 +54,45 @@ pub struct OperatorRecord {
     pub id: Fingerprint,
     /// Its roles, as numbers of the wire enum.
     pub roles: Vec<i32>,
+    /// The agent that it speaks for.
+    pub agent: String,
     /// When it was added.
     pub added_at: UnixMs,
     /// End of its certificate.
     pub not_after: UnixMs,
+}
+
+/// A background command in the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRecord {
+    /// What is told about it.
+    pub task: pb::Task,
+    /// Its end is to be told, and was not yet.
+    pub event: bool,
+    /// Its end is told also where it succeeded without a word.
+    pub empty_success: bool,
+}
+
+/// Which background command. The name of a session may come again, its run id does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskKey<'a> {
+    /// Its node, in hex.
+    pub node_id: &'a str,
+    /// Its session.
+    pub session_id: &'a str,
+    /// Its run id.
+    pub task_id: &'a str,
+}
+
+/// What came of an end that was to be queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completed {
+    /// It waits for its agent.
+    Queued,
+    /// The same waits already.
+    Repeated,
+    /// It was told before, or the agent has read it itself.
+    NotWanted,
 }
 
 /// A failed operation on the store.
@@ -120,4 +155,31 @@ pub trait Store: Send + Sync + Debug {
     fn forget_approvals(&self, before: UnixMs) -> Result<(), StoreError>;
     /// Removes an operator; yields whether there was one.
     fn remove_operator(&self, name: &str) -> Result<bool, StoreError>;
+    /// Adds a background command; yields whether it is new.
+    fn add_task(&self, record: &TaskRecord) -> Result<bool, StoreError>;
+    /// A background command.
+    fn task(&self, key: TaskKey<'_>) -> Result<Option<TaskRecord>, StoreError>;
+    /// Replaces one that runs by what it is at its end; yields whether it ran until now. An event that nobody wants any
+    /// more stays unwanted.
+    fn finish_task(&self, record: &TaskRecord) -> Result<bool, StoreError>;
+    /// Those of one agent or of all, newest first; perhaps only those that run.
+    fn tasks(&self, agent: Option<&str>, running: bool) -> Result<Vec<pb::Task>, StoreError>;
+    /// Those that have ended and whose end is still to be told.
+    fn untold_tasks(&self) -> Result<Vec<TaskRecord>, StoreError>;
+    /// Forgets those that ended before a moment, those beyond the newest `keep` that ended, and ends that nobody took
+    /// since that moment.
+    fn forget_tasks(&self, before: UnixMs, keep: u32) -> Result<(), StoreError>;
+    /// How far the newest command of a session was read; none where there is no such command.
+    fn task_cursor(&self, node_id: &str, session_id: &str) -> Result<Option<u64>, StoreError>;
+    /// Notes how far it was read; yields whether there is such a command.
+    fn set_task_cursor(&self, node_id: &str, session_id: &str, offset: u64) -> Result<bool, StoreError>;
+    /// Queues the end of the command whose run, session and node the notice names, if it is still to be told. Beyond
+    /// `most` of one agent's session the oldest go.
+    fn queue_completion(&self, notice: &pb::Notice, most: u32) -> Result<Completed, StoreError>;
+    /// Forgets the ends of one agent's session up to a number, and yields the others, oldest first.
+    fn completions(&self, agent: &str, session_key: &str, taken: u64) -> Result<Vec<pb::Notice>, StoreError>;
+    /// The newest end that waits of each agent's session.
+    fn newest_completions(&self) -> Result<Vec<pb::Notice>, StoreError>;
+    /// The end of the newest command of a session is not told any more.
+    fn withdraw_completion(&self, node_id: &str, session_id: &str) -> Result<(), StoreError>;
 }

@@ -43,6 +43,10 @@ fn request(name: &str, argv: &[&str], mode: Mode) -> StartRequest {
         deadline_ms: None,
         kill_grace_ms: 300,
         bound: None,
+        owner: Default::default(),
+        limits: Default::default(),
+        log_bytes: 0,
+        answer_queries: false,
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Settings {
     pub pass_env: Vec<String>,
     /// Whether the gateway may replace this machine's approvals document.
     pub remote_approvals: RemoteApprovals,
+    /// Sessions that may run at one time; none: 256 (runtime.md §2.7).
+    pub max_sessions: Option<u16>,
 }
 
 /// Runs until stopped. Call it first in `main`: the launcher must be forked
@@ -108,7 +110,11 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
     let default_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let pass = PassList::new(&settings.pass_env);
     let approvals = Approvals::new(ApprovalsFile::new(state.approvals()), settings.remote_approvals);
-    let sessions = Sessions::open(state.sessions(), launcher, Limits::default()).await.map_err(|e| {
+    let mut limits = Limits::default();
+    if let Some(max) = settings.max_sessions {
+        limits.live_max = usize::from(max);
+    }
+    let sessions = Sessions::open(state.sessions(), launcher, limits).await.map_err(|e| {
         Fault::new(ErrorCode::StoreUnreadable, format!("the sessions of this node cannot be read: {e}"))
     })?;
     let door =
@@ -123,6 +129,7 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
         .with_audit(Arc::new(log));
     let node = Arc::new(Node::new(name, door, sessions));
     node.note_ends_of_old_sessions();
+    let abandoned = tokio::spawn(Arc::clone(&node).end_abandoned());
 
     let stopping = CancellationToken::new();
     let code = stop_on_signal(stopping.clone())?;
@@ -130,6 +137,7 @@ async fn serve(settings: Settings, launcher: LauncherHandle) -> Result<ExitCode,
     let notes = tokio::spawn(node.door.approvals().clone().keep_notes(stopping.clone()));
     let outcome = serve_gateway(&settings, &state, &node, &key, known.as_ref(), &stopping).await;
     stopping.cancel();
+    abandoned.abort();
     let _ = tokio::time::timeout(LAST_NOTES, notes).await;
     outcome.map(|()| ExitCode::from(*code.lock()))
 }

@@ -59,6 +59,9 @@ pub struct RunArgs {
     /// Let the gateway replace this machine's exec-approvals.json, which says what may run here.
     #[arg(long)]
     remote_approvals: bool,
+    /// Sessions that may run at one time, 1 to 10000; one more is refused [default: 256].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    max_sessions: Option<u16>,
 }
 
 impl RunArgs {
@@ -76,6 +79,7 @@ impl RunArgs {
             } else {
                 RemoteApprovals::Refused
             },
+            max_sessions: self.max_sessions,
         })
     }
 }

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+use fault::{ErrorCode, Fault};
 use proto::v1 as pb;
-use session::{Death, Ended, Exit, StartFailure, StreamTag};
+use session::{Death, Ended, Exit, LimitHit, LimitKind, OnDisconnect, StartFailure, StreamTag};
 
 use crate::process::Mode;
 use crate::sessions::{Record, SessionInfo};
@@ -37,6 +38,7 @@ pub(crate) fn exit(exit: &Exit) -> pb::Exit {
             false,
             format!("the output log could not be written, so the command was killed: {detail}"),
         ),
+        Ended::LimitHit { then, .. } => (died(then), false, String::new()),
         Ended::Lost => (How::Lost(pb::Lost {}), false, String::new()),
     };
     pb::Exit {
@@ -49,7 +51,22 @@ pub(crate) fn exit(exit: &Exit) -> pb::Exit {
         ended_unix_ms: exit.ended_unix_ms.cast_signed(),
         duration_ms: exit.duration_ms,
         note,
+        limit: match &exit.ended {
+            Ended::LimitHit { hit, .. } => Some(limit_hit(hit)),
+            _ => None,
+        },
     }
+}
+
+fn limit_hit(hit: &LimitHit) -> pb::LimitHit {
+    use pb::limit_hit::Kind;
+    let kind = match hit.kind {
+        LimitKind::Memory => Kind::Memory,
+        LimitKind::Pids => Kind::Pids,
+        LimitKind::Cpu => Kind::Cpu,
+        LimitKind::FileSize => Kind::FileSize,
+    };
+    pb::LimitHit { kind: kind.into(), allowed: hit.allowed, used: hit.used }
 }
 
 /// Sessions that are listed in full. With more, texts are cut, so that the longest list is far below the 4 MiB of a
@@ -95,6 +112,50 @@ pub(crate) fn session(info: &SessionInfo) -> pb::SessionInfo {
         exit: info.exit.as_deref().map(exit),
         node_id: String::new(),
         node_name: String::new(),
+        workdir: info.workdir.clone(),
+        agent_id: info.owner.agent.clone(),
+        session_key: info.owner.session_key.clone(),
+        lease: Some(pb::Lease {
+            on_disconnect: Some(on_disconnect_to_wire(info.owner.on_disconnect)),
+            held: info.held,
+            ends_unix_ms: info.ends_unix_ms.map_or(0, u64::cast_signed),
+        }),
+        limits: (!info.limits.is_none()).then(|| pb::Limits {
+            memory_bytes: info.limits.memory_bytes.unwrap_or_default(),
+            pids: info.limits.pids.unwrap_or_default(),
+            cpu_ms: info.limits.cpu_ms.unwrap_or_default(),
+            file_bytes: info.limits.file_bytes.unwrap_or_default(),
+            log_bytes: 0,
+        }),
+    }
+}
+
+/// A policy, as a message.
+pub fn on_disconnect_to_wire(policy: OnDisconnect) -> pb::OnDisconnect {
+    use pb::on_disconnect::Policy;
+    let policy = match policy {
+        OnDisconnect::Keep => Policy::Keep(true),
+        OnDisconnect::Kill => Policy::Kill(true),
+        OnDisconnect::KeepFor(ms) => Policy::KeepForMs(ms),
+    };
+    pb::OnDisconnect { policy: Some(policy) }
+}
+
+/// A policy of a message; one that is not there keeps.
+///
+/// # Errors
+/// An unknown one, or a time that is out of bounds.
+pub(crate) fn on_disconnect(wire: Option<&pb::OnDisconnect>) -> Result<OnDisconnect, Fault> {
+    use pb::on_disconnect::Policy;
+    let Some(wire) = wire else { return Ok(OnDisconnect::Keep) };
+    match wire.policy {
+        Some(Policy::Keep(true)) => Ok(OnDisconnect::Keep),
+        Some(Policy::Kill(true)) => Ok(OnDisconnect::Kill),
+        Some(Policy::KeepForMs(ms)) => OnDisconnect::keep_for(ms)
+            .ok_or_else(|| Fault::new(ErrorCode::InvalidRequest, "keep-for takes 1 s to 30 days")),
+        Some(Policy::Keep(false) | Policy::Kill(false)) | None => {
+            Err(Fault::new(ErrorCode::InvalidRequest, "the request names no known policy for a disconnect"))
+        }
     }
 }
 

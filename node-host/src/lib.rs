@@ -20,3 +20,6 @@ pub mod process;
 pub mod sessions;
 pub mod starter;
 mod sys;
+mod views;
+
+pub use convert::on_disconnect_to_wire;

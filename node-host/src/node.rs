@@ -1,15 +1,20 @@
 //! What all links of one node host share, and the way of a run through it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
 use proto::v1 as pb;
+use session::OnDisconnect;
 use tokio::sync::{Semaphore, broadcast};
 
 use crate::convert;
-use crate::enforce::{Asked, Decided, Door, Kept, Permit, Settled, ask_to_wire, security_to_wire};
+use crate::enforce::{
+    Asked, Decided, Door, KILL_GRACE_MS, Kept, Permit, Settled, ask_to_wire, security_to_wire,
+};
 use crate::link::{Absent, Inputs};
 use crate::sessions::{Hold, Session, Sessions, StartError};
+use crate::views::Views;
 
 /// Ends that may wait for a link to take them. A link that is slower comes back and says hello.
 const ENDS_MAX: usize = 4096;
@@ -35,6 +40,8 @@ pub struct Node {
     ends: broadcast::Sender<pb::SessionEnded>,
     /// Who may look at files for a decision.
     settling: Semaphore,
+    /// Who reads logs.
+    pub(crate) views: Views,
 }
 
 /// The session of a run.
@@ -72,6 +79,7 @@ impl Node {
             absent: Absent::default(),
             ends: broadcast::Sender::new(ENDS_MAX),
             settling: Semaphore::new(SETTLING_MAX),
+            views: Views::default(),
         }
     }
 
@@ -154,6 +162,8 @@ impl Node {
                     "sessionId": info.id.as_str(), "runId": info.run_id.as_str(), "end": exit.map(|exit| exit.to_string()),
                 })
             });
+            // Whoever started it in the background hears of its end, and what it said last.
+            let tail = tail || info.owner.on_disconnect != OnDisconnect::Kill;
             let tail = if tail { session.tail(TAIL_BYTES) } else { Vec::new() };
             // Without a link nobody listens; the next hello says it.
             let _ = ends.send(pb::SessionEnded { session: Some(convert::session(&info)), tail: tail.into() });
@@ -165,6 +175,26 @@ impl Node {
         for info in self.sessions.list().into_iter().filter(|info| info.exit.is_none()) {
             if let Some(session) = self.sessions.find(&info.id) {
                 self.note_end(session, true);
+            }
+        }
+    }
+
+    /// Ends what nobody looks after, for as long as this node host runs.
+    pub async fn end_abandoned(self: Arc<Self>) {
+        loop {
+            for session in self.sessions.abandoned().await {
+                let info = session.info();
+                tracing::info!(session = %info.id, policy = %info.owner.on_disconnect, "nobody looks after it, it is ended");
+                self.door.note("run.abandoned", || {
+                    serde_json::json!({
+                        "sessionId": info.id.as_str(), "runId": info.run_id.as_str(), "onDisconnect": info.owner.on_disconnect.to_string(),
+                    })
+                });
+                if let Err(error) = session.kill(Duration::from_millis(KILL_GRACE_MS)).await {
+                    tracing::info!(session = %info.id, %error, "it could not be ended");
+                }
+                // Looked at again after its time, should it still be there.
+                session.contact();
             }
         }
     }

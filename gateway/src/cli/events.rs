@@ -1,4 +1,4 @@
-//! `gateway events`: what happened to commands that waited for a yes or ran long.
+//! `gateway events`: what happened to commands that waited for a yes, ran long, or ran in the background.
 
 use clap::Args;
 use fault::{ErrorCode, Fault};
@@ -16,25 +16,69 @@ pub(super) struct EventsArgs {
     /// Go on behind this number; from the oldest that is kept unless given.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     after: u64,
+    /// Take the ends of background commands that wait for an agent. What was printed is not told again.
+    #[arg(long, conflicts_with = "after")]
+    take: bool,
+    /// The agent whose ends are taken; the main one unless given.
+    #[arg(long, value_name = "ID", requires = "take")]
+    agent: Option<String>,
+    /// The agent's session whose ends are taken.
+    #[arg(long, value_name = "KEY", requires = "take")]
+    session_key: Option<String>,
 }
 
+/// How long one request waits for an end, in milliseconds.
+const WAIT_MS: u64 = 30_000;
+
 pub(super) async fn run(common: &Common, args: EventsArgs) -> Result<u8, Fault> {
+    if args.take {
+        return take(common, args).await;
+    }
     let request = pb::EventsRequest { after: args.after, follow: args.follow };
     let mut tools = common.connect().await?.tools();
     let stream = tools.events(request).await.map_err(|status| Fault::from_status(&status))?;
     let mut notices = stream.into_inner();
     while let Some(notice) = notices.message().await.map_err(|status| Fault::from_status(&status))? {
-        if common.json {
-            say_line!("{}", notice_json(&notice));
-        } else {
-            say_line!("{}", line(&notice));
-        }
+        say(common, &notice);
     }
     if args.follow {
         return Err(Fault::new(ErrorCode::GatewayUnreachable, "the gateway went away")
             .hint("its numbers begin anew at its next start"));
     }
     Ok(0)
+}
+
+/// Prints the ends that wait, and tells the gateway with the next request that they are printed.
+async fn take(common: &Common, args: EventsArgs) -> Result<u8, Fault> {
+    let mut tools = common.connect().await?.tools();
+    let mut request = pb::TakeEventsRequest {
+        agent_id: args.agent.unwrap_or_default(),
+        session_key: args.session_key.unwrap_or_default(),
+        taken: 0,
+        wait_ms: if args.follow { WAIT_MS } else { 0 },
+    };
+    loop {
+        let reply = tools.take_events(request.clone()).await;
+        let notices = reply.map_err(|status| Fault::from_status(&status))?.into_inner().notices;
+        let Some(newest) = notices.last() else {
+            if args.follow {
+                continue;
+            }
+            return Ok(0);
+        };
+        request.taken = newest.seq;
+        for notice in &notices {
+            say(common, notice);
+        }
+    }
+}
+
+fn say(common: &Common, notice: &pb::Notice) {
+    if common.json {
+        say_line!("{}", notice_json(notice));
+    } else {
+        say_line!("{}", line(notice));
+    }
 }
 
 fn line(notice: &pb::Notice) -> String {
@@ -66,6 +110,7 @@ fn kind(kind: pb::notice::Kind) -> &'static str {
         pb::notice::Kind::ExecDenied => "exec-denied",
         pb::notice::Kind::ApprovalRequested => "approval-requested",
         pb::notice::Kind::ApprovalClosed => "approval-closed",
+        pb::notice::Kind::BackgroundEnded => "background-ended",
         pb::notice::Kind::Unspecified => "",
     }
 }

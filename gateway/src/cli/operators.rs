@@ -25,6 +25,9 @@ pub(super) enum OperatorsCommand {
         /// What it may do.
         #[arg(long, value_enum, value_delimiter = ',', default_value = "read,write")]
         roles: Vec<Role>,
+        /// The agent that it speaks for: it sees and ends the sessions of this agent only. An admin may speak for any.
+        #[arg(long, value_name = "ID")]
+        agent: Option<String>,
         /// The file to write (0600). Carry it over a channel you trust.
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
@@ -71,7 +74,7 @@ impl From<Role> for pb::Role {
 pub(super) async fn run(common: &Common, command: OperatorsCommand) -> Result<u8, Fault> {
     let mut operator = common.connect().await?.operator();
     match command {
-        OperatorsCommand::Add { name, roles, out, address } => {
+        OperatorsCommand::Add { name, roles, agent, out, address } => {
             // The key is made here and never sent.
             let internal = |e: identity::IdentityError| Fault::new(ErrorCode::Internal, e.to_string());
             let key = PrivateKey::generate().map_err(internal)?;
@@ -79,6 +82,7 @@ pub(super) async fn run(common: &Common, command: OperatorsCommand) -> Result<u8
                 name,
                 roles: roles.into_iter().map(|role| pb::Role::from(role).into()).collect(),
                 csr_der: key.csr_der().map_err(internal)?.into(),
+                agent_id: agent.unwrap_or_default(),
             };
             let reply =
                 operator.add_operator(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
@@ -122,6 +126,7 @@ pub(super) async fn run(common: &Common, command: OperatorsCommand) -> Result<u8
                             "name": o.name,
                             "fingerprint": o.fingerprint,
                             "roles": role_names(o),
+                            "agentId": o.agent_id,
                             "addedAtMs": o.added_unix_ms,
                             "notAfterMs": o.not_after_unix_ms,
                         })
@@ -137,11 +142,12 @@ pub(super) async fn run(common: &Common, command: OperatorsCommand) -> Result<u8
                             safe(&o.name),
                             short(&o.fingerprint).to_owned(),
                             role_names(o).join(","),
+                            safe(&o.agent_id),
                             moment(o.not_after_unix_ms),
                         ]
                     })
                     .collect();
-                table(&["OPERATOR", "KEY", "ROLES", "UNTIL"], &rows);
+                table(&["OPERATOR", "KEY", "ROLES", "AGENT", "UNTIL"], &rows);
             }
         }
         OperatorsCommand::Remove { name } => {

@@ -5,6 +5,7 @@
 
 use fault::{ErrorCode, Fault};
 use identity::{Fingerprint, Role as CertificateRole};
+use policy::MAIN_AGENT;
 use proto::v1::Role;
 use tonic::Request;
 use tonic::transport::server::TcpConnectInfo;
@@ -17,8 +18,8 @@ use crate::server::peer::{Peer, Proof};
 pub(crate) enum Caller {
     /// The user that the gateway runs as, over the Unix socket: every role.
     Local,
-    /// A remote operator.
-    Operator(String),
+    /// A remote operator, who speaks for one agent, or, as an admin, for any.
+    Operator { name: String, agent: String, admin: bool },
 }
 
 impl Caller {
@@ -26,7 +27,32 @@ impl Caller {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Local => "local",
-            Self::Operator(name) => name,
+            Self::Operator { name, .. } => name,
+        }
+    }
+
+    /// The agent that a call is for: the caller's own, unless it may speak for others and names one.
+    pub(crate) fn agent(&self, named: &str) -> Result<String, Fault> {
+        let (own, any) = match self {
+            Self::Local => (MAIN_AGENT, true),
+            Self::Operator { agent, admin, .. } => (agent.as_str(), *admin),
+        };
+        match named.trim() {
+            "" => Ok(own.to_owned()),
+            named if any || named == own => Ok(named.to_owned()),
+            named => Err(Fault::new(
+                ErrorCode::PermissionDenied,
+                format!("this credential speaks for the agent `{own}`, not for `{named}`"),
+            )
+            .hint("leave the agent out, or use a credential of that agent: `gateway operators add --agent`")),
+        }
+    }
+
+    /// The agent whose sessions it may see; none: those of all.
+    pub(crate) fn scope(&self) -> Option<&str> {
+        match self {
+            Self::Local | Self::Operator { admin: true, .. } => None,
+            Self::Operator { agent, .. } => Some(agent),
         }
     }
 }
@@ -48,7 +74,11 @@ impl Service {
                 }
                 let has = |wanted: Role| operator.roles.contains(&(wanted as i32));
                 if has(role) || has(Role::Admin) || (role == Role::Read && !operator.roles.is_empty()) {
-                    Ok(Caller::Operator(operator.name))
+                    Ok(Caller::Operator {
+                        admin: has(Role::Admin),
+                        name: operator.name,
+                        agent: operator.agent,
+                    })
                 } else {
                     Err(Fault::new(
                         ErrorCode::PermissionDenied,

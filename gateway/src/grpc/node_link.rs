@@ -115,6 +115,7 @@ impl Service {
             older.end(Fault::new(ErrorCode::LinkReplaced, "a newer link of this node took over"));
         }
         tracing::info!(node = %node, connection = link.connection, "node connected");
+        gateway.tasks.inventory(gateway, &node, &hello.inventory);
         // What ended while no link was up.
         for session in hello.inventory {
             runs::ended(

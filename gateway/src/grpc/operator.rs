@@ -208,6 +208,7 @@ impl Operator for Service {
             name,
             id: signed.fingerprint,
             roles,
+            agent: agent_id(&request.agent_id)?,
             added_at: clock::now_ms(),
             not_after: clock::to_ms(signed.not_after),
         };
@@ -261,6 +262,16 @@ fn entry(operator: OperatorRecord) -> pb::OperatorEntry {
         roles: operator.roles,
         added_unix_ms: operator.added_at,
         not_after_unix_ms: operator.not_after,
+        agent_id: operator.agent,
+    }
+}
+
+/// The id of an agent; none: the main one's.
+fn agent_id(named: &str) -> Result<String, Fault> {
+    match named.trim() {
+        "" => Ok(policy::MAIN_AGENT.to_owned()),
+        named if named.len() <= 64 && !named.chars().any(char::is_control) => Ok(named.to_owned()),
+        _ => Err(Fault::new(ErrorCode::InvalidRequest, "an agent's id has 1 to 64 characters")),
     }
 }
 

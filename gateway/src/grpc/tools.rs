@@ -13,10 +13,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Service;
+use super::auth::Caller as Identity;
 use crate::asking::{Begun, Caller};
 use crate::follow::{Events as EventSender, Follow, OnClose};
 use crate::input;
-use crate::start;
+use crate::start::{self, Manner};
+use crate::tools;
 
 /// Events that may wait for a slow client. Credit stops the node beyond that.
 const EVENTS_MAX: usize = 8;
@@ -34,8 +36,9 @@ impl Tools for Service {
     type EventsStream = Pin<Box<dyn Stream<Item = Result<pb::Notice, Status>> + Send>>;
 
     async fn exec(&self, request: Request<pb::ExecRequest>) -> Result<Response<Events>, Status> {
-        let name = self.require(&request, Role::Write)?.name().to_owned();
-        let request = request.into_inner();
+        let caller = self.require(&request, Role::Write)?;
+        let request = for_agent(&caller, request.into_inner())?;
+        let name = caller.name().to_owned();
         let on_close = OnClose::of(request.on_close());
         Ok(Response::new(self.stream(self.starter(request, name), on_close, None)))
     }
@@ -44,11 +47,13 @@ impl Tools for Service {
         &self,
         request: Request<Streaming<pb::ClientFrame>>,
     ) -> Result<Response<Events>, Status> {
-        let name = self.require(&request, Role::Write)?.name().to_owned();
+        let caller = self.require(&request, Role::Write)?;
+        let name = caller.name().to_owned();
         let mut frames = request.into_inner();
         let first = frames.message().await?.and_then(|frame| frame.frame);
         match first {
             Some(client_frame::Frame::Start(request)) => {
+                let request = for_agent(&caller, request)?;
                 let on_close = OnClose::of(request.on_close());
                 let typing = Typing { writer: (request.input_writer, 0), frames };
                 Ok(Response::new(self.stream(self.starter(request, name), on_close, Some(typing))))
@@ -61,8 +66,9 @@ impl Tools for Service {
                 };
                 let typing = Typing { writer: (request.input_writer, request.input_offset), frames };
                 let gateway = Arc::clone(&self.0);
+                let scope = caller.scope().map(str::to_owned);
                 let start = move |_| async move {
-                    let started = start::attach(&gateway, &request, on_close).await?;
+                    let started = start::attach(&gateway, &request, on_close, scope.as_deref()).await?;
                     Ok(Begun::Started(Box::new(started)))
                 };
                 Ok(Response::new(self.stream(start, on_close, Some(typing))))
@@ -75,7 +81,9 @@ impl Tools for Service {
         &self,
         request: Request<pb::ListRequest>,
     ) -> Result<Response<pb::ListReply>, Status> {
-        self.require(&request, Role::Read)?;
+        let caller = self.require(&request, Role::Read)?;
+        let mine =
+            |session: &pb::SessionInfo| caller.scope().is_none_or(|agent| start::is_of(session, agent));
         let node = request.into_inner().node;
         let links = if node.is_empty() {
             self.0.registry.links()
@@ -92,10 +100,8 @@ impl Tools for Service {
         for (link, sessions) in start::sessions_on(&links).await {
             let (node_id, node_name) = (link.node.to_hex(), self.0.registry.name(&link.node));
             match sessions {
-                Ok(sessions) => reply.sessions.extend(sessions.into_iter().map(|s| pb::SessionInfo {
-                    node_id: node_id.clone(),
-                    node_name: node_name.clone(),
-                    ..s
+                Ok(sessions) => reply.sessions.extend(sessions.into_iter().filter(mine).map(|s| {
+                    pb::SessionInfo { node_id: node_id.clone(), node_name: node_name.clone(), ..s }
                 })),
                 Err(fault) => {
                     reply.unreachable.push(pb::NodeFault { node_id, node_name, fault: Some(fault.into()) });
@@ -110,9 +116,10 @@ impl Tools for Service {
         &self,
         request: Request<pb::KillSessionRequest>,
     ) -> Result<Response<pb::KillSessionReply>, Status> {
-        self.require(&request, Role::Write)?;
+        let caller = self.require(&request, Role::Write)?;
         let request = request.into_inner();
-        let (link, session) = start::find_session(&self.0, &request.session, &request.node).await?;
+        let (link, session) =
+            start::find_session(&self.0, &request.session, &request.node, caller.scope()).await?;
         if let Some(exit) = &session.exit {
             let how = match exit.how {
                 Some(pb::exit::How::Code(code)) => format!(" with code {code}"),
@@ -134,8 +141,8 @@ impl Tools for Service {
     }
 
     async fn prepare(&self, request: Request<pb::ExecRequest>) -> Result<Response<pb::Plan>, Status> {
-        self.require(&request, Role::Write)?;
-        let (link, mut run, _) = start::route(&self.0, request.into_inner())?;
+        let caller = self.require(&request, Role::Write)?;
+        let (link, mut run, _) = start::route(&self.0, for_agent(&caller, request.into_inner())?)?;
         // The plan is shown, not decided about.
         run.can_ask = true;
         let command = Command::Prepare(pb::PrepareRequest { run: Some(run) });
@@ -179,6 +186,52 @@ impl Tools for Service {
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 
+    type CallToolStream = Pin<Box<dyn Stream<Item = Result<pb::ToolEvent, Status>> + Send>>;
+
+    async fn call_tool(
+        &self,
+        request: Request<pb::ToolCall>,
+    ) -> Result<Response<Self::CallToolStream>, Status> {
+        let caller = self.require(&request, Role::Write)?;
+        let request = request.into_inner();
+        let agent = caller.agent(&request.agent_id)?;
+        let (events, receiver) = mpsc::channel(EVENTS_MAX);
+        let call = tools::Call {
+            agent,
+            session_key: request.session_key.clone(),
+            by: caller.name().to_owned(),
+            call_id: request.call_id.clone(),
+            wait: request.approval_wait(),
+            node: request.node.clone(),
+            updates: request.updates,
+            events,
+        };
+        // A task of its own: a caller that leaves in the middle of a start must not leave a command behind.
+        tokio::spawn(tools::serve(Arc::clone(&self.0), call, request.tool, request.arguments_json));
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn take_events(
+        &self,
+        request: Request<pb::TakeEventsRequest>,
+    ) -> Result<Response<pb::TakeEventsReply>, Status> {
+        super::tasks::take_events(self, request).await
+    }
+
+    async fn list_tasks(
+        &self,
+        request: Request<pb::ListTasksRequest>,
+    ) -> Result<Response<pb::ListTasksReply>, Status> {
+        super::tasks::list_tasks(self, request)
+    }
+
+    async fn stop_task(
+        &self,
+        request: Request<pb::StopTaskRequest>,
+    ) -> Result<Response<pb::StopTaskReply>, Status> {
+        super::tasks::stop_task(self, request).await
+    }
+
     async fn which(
         &self,
         request: Request<pb::WhichOnNodeRequest>,
@@ -211,7 +264,7 @@ impl Service {
                     approval_id: request.approval_id.clone(),
                     name,
                 };
-                start::start(&gateway, request, on_close, caller).await
+                start::start(&gateway, request, Manner::followed(on_close), caller).await
             })
         }
     }
@@ -232,7 +285,7 @@ impl Service {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let gateway = Arc::clone(&self.0);
         tokio::spawn(async move {
-            let started = match start(events.clone()).await {
+            let mut started = match start(events.clone()).await {
                 Ok(Begun::Started(started)) => *started,
                 Ok(Begun::Pending) => return,
                 Err(fault) => {
@@ -242,7 +295,8 @@ impl Service {
                 }
             };
             let (node, session) = (started.link.node, started.session.session_id.clone());
-            let (follow, handle) = Follow::new(Arc::clone(&gateway), started, on_close, events);
+            let Some(reader) = started.reader.take() else { return };
+            let (follow, handle) = Follow::new(Arc::clone(&gateway), started, reader, on_close, events);
             if let Some(Typing { writer, frames }) = typing {
                 tokio::spawn(input::pump(gateway, node, session, writer, frames, handle));
             }
@@ -250,6 +304,17 @@ impl Service {
         });
         Box::pin(ReceiverStream::new(receiver))
     }
+}
+
+/// The request as the caller may make it: for its own agent, unless it speaks for others.
+fn for_agent(caller: &Identity, request: pb::ExecRequest) -> Result<pb::ExecRequest, Fault> {
+    let named = request.agent_id.trim();
+    // Where nobody says otherwise the main agent stays unnamed, as it was.
+    let agent_id = match caller.agent(named)? {
+        agent if named.is_empty() && agent == policy::MAIN_AGENT => String::new(),
+        agent => agent,
+    };
+    Ok(pb::ExecRequest { agent_id, ..request })
 }
 
 /// The caller's side of a session: which writer it is, and what it sends.

@@ -1,7 +1,7 @@
 //! The whole way of a review.
 
 pub(super) mod plans;
-pub(super) mod server;
+pub(crate) mod server;
 
 use std::time::Duration;
 

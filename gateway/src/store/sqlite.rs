@@ -2,6 +2,7 @@
 //! reported.
 
 mod approvals;
+mod tasks;
 
 use std::path::Path;
 
@@ -11,11 +12,14 @@ use proto::v1 as pb;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use approvals::SCHEMA as APPROVALS;
+use tasks::SCHEMA as TASKS;
 
-use super::{InviteRecord, NodeRecord, OperatorRecord, Store, StoreError, UnixMs};
+use super::{
+    Completed, InviteRecord, NodeRecord, OperatorRecord, Store, StoreError, TaskKey, TaskRecord, UnixMs,
+};
 
 /// Version of the tables below, kept in `user_version`.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 const SCHEMA: &str = "
 CREATE TABLE nodes (
@@ -37,9 +41,13 @@ CREATE TABLE operators (
     id BLOB NOT NULL UNIQUE,
     roles TEXT NOT NULL,
     added_at INTEGER NOT NULL,
-    not_after INTEGER NOT NULL
+    not_after INTEGER NOT NULL,
+    agent TEXT NOT NULL DEFAULT 'main'
 ) STRICT;
 ";
+
+/// Before version 3 everybody spoke for the main agent.
+const OPERATOR_AGENTS: &str = "ALTER TABLE operators ADD COLUMN agent TEXT NOT NULL DEFAULT 'main';";
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -58,18 +66,18 @@ impl SqliteStore {
             .execute_batch("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=2000;")
             .map_err(failed)?;
         let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        match found {
-            0 => connection
-                .execute_batch(&format!(
-                    "BEGIN; {SCHEMA} {APPROVALS} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
-                ))
-                .map_err(failed)?,
-            // Version 1 knew no approvals.
-            1 => connection
-                .execute_batch(&format!("BEGIN; {APPROVALS} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"))
-                .map_err(failed)?,
-            SCHEMA_VERSION => {}
+        let missing = match found {
+            0 => [SCHEMA, APPROVALS, TASKS].concat(),
+            // Version 1 knew no approvals, version 2 no background commands.
+            1 => [OPERATOR_AGENTS, APPROVALS, TASKS].concat(),
+            2 => [OPERATOR_AGENTS, TASKS].concat(),
+            SCHEMA_VERSION => String::new(),
             _ => return Err(StoreError::Version { path: shown(), found, known: SCHEMA_VERSION }),
+        };
+        if !missing.is_empty() {
+            connection
+                .execute_batch(&format!("BEGIN; {missing} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"))
+                .map_err(failed)?;
         }
         Ok(Self { connection: Mutex::new(connection) })
     }
@@ -152,18 +160,21 @@ impl Store for SqliteStore {
 
     fn operators(&self) -> Result<Vec<OperatorRecord>, StoreError> {
         self.run("list operators", |db| {
-            db.prepare_cached("SELECT name, id, roles, added_at, not_after FROM operators ORDER BY name")?
-                .query_map([], |row| {
-                    let roles: String = row.get(2)?;
-                    Ok(OperatorRecord {
-                        name: row.get(0)?,
-                        id: fingerprint(row, 1)?,
-                        roles: roles.split(',').filter_map(|role| role.parse().ok()).collect(),
-                        added_at: row.get(3)?,
-                        not_after: row.get(4)?,
-                    })
-                })?
-                .collect()
+            db.prepare_cached(
+                "SELECT name, id, roles, added_at, not_after, agent FROM operators ORDER BY name",
+            )?
+            .query_map([], |row| {
+                let roles: String = row.get(2)?;
+                Ok(OperatorRecord {
+                    name: row.get(0)?,
+                    id: fingerprint(row, 1)?,
+                    roles: roles.split(',').filter_map(|role| role.parse().ok()).collect(),
+                    added_at: row.get(3)?,
+                    not_after: row.get(4)?,
+                    agent: row.get(5)?,
+                })
+            })?
+            .collect()
         })
     }
 
@@ -171,8 +182,15 @@ impl Store for SqliteStore {
         let roles: Vec<String> = operator.roles.iter().map(i32::to_string).collect();
         self.run("store an operator", |db| {
             db.execute(
-                "INSERT OR REPLACE INTO operators VALUES (?, ?, ?, ?, ?)",
-                params![operator.name, operator.id.0, roles.join(","), operator.added_at, operator.not_after],
+                "INSERT OR REPLACE INTO operators VALUES (?, ?, ?, ?, ?, ?)",
+                params![
+                    operator.name,
+                    operator.id.0,
+                    roles.join(","),
+                    operator.added_at,
+                    operator.not_after,
+                    operator.agent,
+                ],
             )?;
             Ok(())
         })
@@ -203,6 +221,54 @@ impl Store for SqliteStore {
             Ok(db.execute("DELETE FROM operators WHERE name = ?", [name])? > 0)
         })
     }
+
+    fn add_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        self.insert_task(record)
+    }
+
+    fn task(&self, key: TaskKey<'_>) -> Result<Option<TaskRecord>, StoreError> {
+        self.find_task(key)
+    }
+
+    fn finish_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        self.close_task(record)
+    }
+
+    fn tasks(&self, agent: Option<&str>, running: bool) -> Result<Vec<pb::Task>, StoreError> {
+        self.list_tasks(agent, running)
+    }
+
+    fn untold_tasks(&self) -> Result<Vec<TaskRecord>, StoreError> {
+        self.list_untold_tasks()
+    }
+
+    fn forget_tasks(&self, before: UnixMs, keep: u32) -> Result<(), StoreError> {
+        self.delete_tasks(before, keep)
+    }
+
+    fn task_cursor(&self, node_id: &str, session_id: &str) -> Result<Option<u64>, StoreError> {
+        self.read_cursor(node_id, session_id)
+    }
+
+    fn set_task_cursor(&self, node_id: &str, session_id: &str, offset: u64) -> Result<bool, StoreError> {
+        self.write_cursor(node_id, session_id, offset)
+    }
+
+    fn queue_completion(&self, notice: &pb::Notice, most: u32) -> Result<Completed, StoreError> {
+        self.insert_completion(notice, most)
+    }
+
+    fn completions(&self, agent: &str, session_key: &str, taken: u64) -> Result<Vec<pb::Notice>, StoreError> {
+        self.read_completions(agent, session_key, taken)
+    }
+
+    fn newest_completions(&self) -> Result<Vec<pb::Notice>, StoreError> {
+        self.read_newest_completions()
+    }
+
+    fn withdraw_completion(&self, node_id: &str, session_id: &str) -> Result<(), StoreError> {
+        self.delete_completion(node_id, session_id)
+    }
 }
 
 fn fingerprint(row: &Row<'_>, index: usize) -> rusqlite::Result<Fingerprint> {
@@ -232,6 +298,7 @@ mod tests {
         let operator = OperatorRecord {
             name: "ann".into(),
             id: Fingerprint([9; 32]),
+            agent: "a".into(),
             roles: vec![1, 4],
             added_at: 5,
             not_after: 6,
@@ -272,16 +339,30 @@ mod tests {
 
     #[test]
     fn an_older_store_is_brought_up() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("gateway.db");
-        let old = Connection::open(&path).unwrap();
-        old.execute_batch(&format!("{SCHEMA} PRAGMA user_version=1;")).unwrap();
-        drop(old);
-        let store = SqliteStore::open(&path).unwrap();
-        store.put_node(&node(1)).unwrap();
-        assert_eq!(store.open_approvals().unwrap(), []);
-        drop(store);
-        assert_eq!(SqliteStore::open(&path).unwrap().nodes().unwrap(), [node(1)]);
+        let first = SCHEMA.replace(",\n    agent TEXT NOT NULL DEFAULT 'main'", "");
+        let operator = OperatorRecord {
+            name: "ann".into(),
+            id: Fingerprint([9; 32]),
+            agent: "main".into(),
+            roles: vec![1],
+            added_at: 5,
+            not_after: 6,
+        };
+        for (version, tables) in [(1, first.clone()), (2, [first.as_str(), APPROVALS].concat())] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("gateway.db");
+            let old = Connection::open(&path).unwrap();
+            old.execute_batch(&format!("{tables} PRAGMA user_version={version};")).unwrap();
+            old.execute("INSERT INTO operators VALUES ('ann', ?, '1', 5, 6)", [[9_u8; 32]]).unwrap();
+            drop(old);
+            let store = SqliteStore::open(&path).unwrap();
+            store.put_node(&node(1)).unwrap();
+            assert_eq!(store.open_approvals().unwrap(), []);
+            assert_eq!(store.tasks(None, false).unwrap(), []);
+            assert_eq!(store.operators().unwrap(), std::slice::from_ref(&operator));
+            drop(store);
+            assert_eq!(SqliteStore::open(&path).unwrap().nodes().unwrap(), [node(1)]);
+        }
     }
 
     #[test]
@@ -289,6 +370,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("gateway.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA user_version=7").unwrap();
-        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Version { found: 7, known: 2, .. })));
+        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Version { found: 7, known: 3, .. })));
     }
 }

@@ -9,11 +9,12 @@ use fault::{ErrorCode, Fault};
 use policy::inline_eval::Input;
 use policy::{Requested, check_overrides};
 use proto::v1 as pb;
-use session::RunId;
+use session::{Limits, OnDisconnect, RunId};
 use sha2::{Digest as _, Sha256};
 
 use super::command::{self, Command};
 use super::invalid;
+use crate::convert;
 use crate::process::{Mode, Stdin};
 
 /// A run request whose fields are in order.
@@ -39,6 +40,11 @@ pub struct Asked {
     /// The decision about an earlier request for this run.
     pub(super) permit: Option<Box<pb::Permit>>,
     pub(super) input_digest: [u8; 32],
+    pub(super) on_disconnect: OnDisconnect,
+    pub(super) limits: Limits,
+    /// Bytes of output that are kept; 0: the node's own bound.
+    pub(super) log_bytes: u64,
+    pub(super) answer_queries: bool,
 }
 
 impl Asked {
@@ -69,6 +75,10 @@ impl Asked {
             can_ask: run.can_ask,
             permit: run.permit.clone().map(Box::new),
             input_digest: digest(run),
+            on_disconnect: convert::on_disconnect(run.on_disconnect.as_ref())?,
+            limits: limits(run.limits.as_ref()),
+            log_bytes: run.limits.map(|limits| limits.log_bytes).unwrap_or_default(),
+            answer_queries: run.answer_queries,
         })
     }
 
@@ -133,6 +143,16 @@ fn mode(run: &pb::RunRequest) -> Result<Mode, Fault> {
     }
 }
 
+fn limits(wire: Option<&pb::Limits>) -> Limits {
+    let some = |n: u64| (n > 0).then_some(n);
+    wire.map_or_else(Limits::default, |wire| Limits {
+        memory_bytes: some(wire.memory_bytes),
+        pids: (wire.pids > 0).then_some(wire.pids),
+        cpu_ms: some(wire.cpu_ms),
+        file_bytes: some(wire.file_bytes),
+    })
+}
+
 fn deadline(deadline: Option<&pb::Deadline>) -> Result<Option<u64>, Fault> {
     match deadline.and_then(|d| d.limit) {
         Some(pb::deadline::Limit::TimeoutMs(ms)) if ms > 0 => Ok(Some(ms)),
@@ -180,5 +200,15 @@ pub(super) fn digest(run: &pb::RunRequest) -> [u8; 32] {
     }
     field(run.agent_id.as_bytes());
     field(run.session_key.as_bytes());
+    // What becomes of it when nobody looks after it may change with every try; what it may use may not. Without limits
+    // the digest is that of earlier versions.
+    if let Some(limits) = run.limits.filter(|limits| *limits != pb::Limits::default()) {
+        field(b"limits");
+        field(&limits.memory_bytes.to_le_bytes());
+        field(&limits.pids.to_le_bytes());
+        field(&limits.cpu_ms.to_le_bytes());
+        field(&limits.file_bytes.to_le_bytes());
+        field(&limits.log_bytes.to_le_bytes());
+    }
     hash.finalize().into()
 }

@@ -16,7 +16,7 @@ use super::considered::Considered;
 use super::{Asked, Door, KILL_GRACE_MS, ask_to_wire, command, security_to_wire};
 use crate::process::holder::unix_ms;
 use crate::process::{Bound, BoundRole, EnvVar, Mode};
-use crate::sessions::StartRequest;
+use crate::sessions::{Owner, StartRequest};
 
 /// Longest text that lists and logs keep, in characters.
 const SHORTENED: usize = 512;
@@ -98,7 +98,21 @@ impl Door {
         bound: Option<Box<Bound>>,
         kept: Kept,
     ) -> Result<Permit, Fault> {
-        let Asked { run_id, command, overrides, mode, deadline_ms, agent, input_digest, .. } = asked;
+        let Asked {
+            run_id,
+            command,
+            overrides,
+            mode,
+            deadline_ms,
+            agent,
+            input_digest,
+            session_key,
+            on_disconnect,
+            limits,
+            log_bytes,
+            answer_queries,
+            ..
+        } = asked;
         let plan = considered.judgement.plan.as_ref();
         let wrapped = plan.is_some_and(Plan::starts_shell_wrapper);
         let (overrides, left_out_env) = if wrapped && considered.effective.security == Security::Allowlist {
@@ -126,6 +140,10 @@ impl Door {
                 deadline_ms,
                 kill_grace_ms: KILL_GRACE_MS,
                 bound,
+                owner: Owner { agent: agent.unwrap_or_default(), session_key, on_disconnect },
+                limits,
+                log_bytes,
+                answer_queries,
             },
             effective: considered.effective.clone(),
             command_text: command.text,

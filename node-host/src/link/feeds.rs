@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::NodeOutbox;
 use crate::convert;
 use crate::node::Node;
-use crate::sessions::{Hold, Read, Session};
+use crate::sessions::{Hold, LookedAfter, Read, Session};
 
 /// Output bytes in one frame.
 const CHUNK_MAX: u64 = 64 * 1024;
@@ -35,6 +35,8 @@ pub(super) struct Feeds {
 struct Live {
     /// The offset below which the reader takes output.
     granted: watch::Sender<u64>,
+    /// Whoever reads it looks after it.
+    _looked_after: LookedAfter,
     /// Set for a reader that pauses the command rather than lose output.
     hold: Option<Hold>,
     cancel: CancellationToken,
@@ -84,7 +86,8 @@ impl Feeds {
         let from = subscribe.from_offset;
         let (granted, grants) = watch::channel(from.saturating_add(subscribe.credit));
         let cancel = self.over.child_token();
-        live.insert(id, Live { granted, hold, cancel: cancel.clone() });
+        let looked_after = session.look_after();
+        live.insert(id, Live { granted, hold, _looked_after: looked_after, cancel: cancel.clone() });
         drop(live);
         let feed = Feed { id, session, from, grants, outbox: self.outbox.clone() };
         let (all, node) = (Arc::clone(&self.live), Arc::clone(&self.node));

@@ -200,6 +200,28 @@ impl Node {
                     .map_err(|e| control_fault(&e))?;
                 Answer::Done(pb::Done {})
             }
+            Command::States(request) => Answer::States(self.states(&request).await?),
+            Command::View(request) => Answer::View(self.view(request).await?),
+            Command::Lease(request) => {
+                let session = self.session_of(&request.session_id, &request.agent_id)?;
+                let policy = convert::on_disconnect(request.on_disconnect.as_ref())?;
+                session
+                    .set_on_disconnect(policy)
+                    .map_err(|e| Fault::new(ErrorCode::Internal, e.to_string()))?;
+                Answer::Done(pb::Done {})
+            }
+            Command::Forget(request) => {
+                let session = self.session_of(&request.session_id, &request.agent_id)?;
+                if session.info().exit.is_none() {
+                    return Err(Fault::new(
+                        ErrorCode::SessionRunning,
+                        format!("session {} runs", session.id()),
+                    )
+                    .hint("end it first: `kill`"));
+                }
+                self.sessions.forget(session.id());
+                Answer::Done(pb::Done {})
+            }
             Command::Kill(request) => {
                 let grace_ms = if request.grace_ms == 0 { enforce::KILL_GRACE_MS } else { request.grace_ms };
                 let grace = Duration::from_millis(grace_ms.min(GRACE_MAX_MS));
@@ -207,6 +229,16 @@ impl Node {
                 Answer::Done(pb::Done {})
             }
         })
+    }
+
+    /// The session, if it is this agent's; empty: whoever's it is.
+    pub(crate) fn session_of(&self, id: &str, agent: &str) -> Result<Session, Fault> {
+        let session = self.session(id)?;
+        if agent.is_empty() || session.owner().is_of(agent) {
+            return Ok(session);
+        }
+        // The same as where there is none: what others run is nobody's business.
+        Err(Fault::new(ErrorCode::UnknownSession, format!("this node has no session `{id}`")))
     }
 
     fn session(&self, id: &str) -> Result<Session, Fault> {

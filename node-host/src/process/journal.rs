@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use session::{Ended, Exit, RunId, SessionId};
+use session::{Ended, Exit, Limits, OnDisconnect, RunId, SessionId};
 
 use super::wire::Mode;
 
@@ -35,6 +35,30 @@ pub(crate) struct Receipt {
     pub(crate) workdir: String,
     /// When it was asked for, in milliseconds since 1970.
     pub(crate) asked_unix_ms: u64,
+    /// Not in journals of the first version, as what follows.
+    #[serde(default)]
+    pub(crate) owner: Owner,
+    #[serde(default)]
+    pub(crate) limits: Limits,
+}
+
+/// Whose a session is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The agent; empty: none was named.
+    pub agent: String,
+    /// The agent's name of its own session; may be empty.
+    pub session_key: String,
+    /// What becomes of the command when nobody looks after it, as long as no later line says otherwise.
+    pub on_disconnect: OnDisconnect,
+}
+
+impl Owner {
+    /// Whether it is this agent. One that nobody was named for is the main agent's.
+    pub fn is_of(&self, agent: &str) -> bool {
+        let named = if self.agent.is_empty() { policy::MAIN_AGENT } else { self.agent.as_str() };
+        named == agent
+    }
 }
 
 /// One line.
@@ -42,8 +66,13 @@ pub(crate) struct Receipt {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
     Receipt(Receipt),
-    Started { pid: i32, unix_ms: u64 },
+    Started {
+        pid: i32,
+        unix_ms: u64,
+    },
     Exit(Exit),
+    /// The newest counts.
+    OnDisconnect(OnDisconnect),
 }
 
 /// A journal as read.
@@ -53,6 +82,7 @@ pub(crate) struct Journal {
     /// Process id and start in milliseconds since 1970.
     pub(crate) started: Option<(i32, u64)>,
     pub(crate) exit: Option<Exit>,
+    pub(crate) on_disconnect: Option<OnDisconnect>,
 }
 
 /// Creates the journal of a new session with its receipt.
@@ -91,6 +121,7 @@ fn parse(text: &[u8]) -> Journal {
         match serde_json::from_slice(line) {
             Ok(Line::Receipt(receipt)) => journal.receipt = journal.receipt.or(Some(receipt)),
             Ok(Line::Started { pid, unix_ms }) => journal.started = Some((pid, unix_ms)),
+            Ok(Line::OnDisconnect(policy)) => journal.on_disconnect = Some(policy),
             // A holder's own word beats the guess of somebody who could not reach it.
             Ok(Line::Exit(exit)) => {
                 if journal.exit.as_ref().is_none_or(|known| known.ended == Ended::Lost) {
@@ -99,6 +130,9 @@ fn parse(text: &[u8]) -> Journal {
             }
             Err(_) => {}
         }
+    }
+    if let (Some(receipt), Some(policy)) = (&mut journal.receipt, journal.on_disconnect.take()) {
+        receipt.owner.on_disconnect = policy;
     }
     journal
 }
@@ -132,15 +166,22 @@ mod tests {
             mode: Mode::TERMINAL,
             workdir: "/".into(),
             asked_unix_ms: 5,
+            owner: Owner { agent: "a".into(), session_key: "k".into(), on_disconnect: OnDisconnect::Kill },
+            limits: Limits::default(),
         };
         create(dir.path(), receipt.clone()).unwrap();
         assert!(create(dir.path(), receipt.clone()).is_err());
         append(dir.path(), &Line::Started { pid: 7, unix_ms: 8 }).unwrap();
+        append(dir.path(), &Line::OnDisconnect(OnDisconnect::KeepFor(5000))).unwrap();
         append(dir.path(), &Line::Exit(exit(Ended::Lost))).unwrap();
         append(dir.path(), &Line::Exit(exit(Ended::Died(Death::Code(0))))).unwrap();
         append(dir.path(), &Line::Exit(exit(Ended::Lost))).unwrap();
         let want = Journal {
-            receipt: Some(receipt),
+            receipt: Some(Receipt {
+                owner: Owner { on_disconnect: OnDisconnect::KeepFor(5000), ..receipt.owner.clone() },
+                ..receipt
+            }),
+            on_disconnect: None,
             started: Some((7, 8)),
             exit: Some(exit(Ended::Died(Death::Code(0)))),
         };

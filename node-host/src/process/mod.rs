@@ -11,6 +11,7 @@ pub(crate) mod bound;
 pub(crate) mod holder;
 pub(crate) mod journal;
 mod launcher;
+pub(crate) mod reads;
 pub(crate) mod shebang;
 mod spawn;
 pub(crate) mod tree;

@@ -57,7 +57,7 @@ pub(crate) fn descendants(root: Pid) -> Vec<Process> {
 }
 
 fn open(pid: i32, belongs: impl Fn(&Stat) -> bool) -> Option<Process> {
-    let before = stat(pid).filter(|s| belongs(s) && s.state != b'Z' && s.state != b'X')?;
+    let before = stat(pid).filter(|s| belongs(s) && s.is_alive())?;
     let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let after = stat(pid)?;
     (before.start == after.start)
@@ -89,25 +89,48 @@ fn children_by_parent(parent: i32) -> Vec<i32> {
         .collect()
 }
 
+/// The process group of a process.
+pub(crate) fn group(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.group)
+}
+
+/// The foreground group of a process's terminal; none: it has no terminal.
+pub(crate) fn terminal_group(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.terminal_group).filter(|group| *group > 0)
+}
+
 struct Stat {
     state: u8,
     parent: i32,
+    group: i32,
+    terminal_group: i32,
+    threads: u32,
     start: u64,
+}
+
+impl Stat {
+    /// A process whose first thread alone has ended looks like a zombie and runs on.
+    fn is_alive(&self) -> bool {
+        self.threads > 1 || !matches!(self.state, b'Z' | b'X')
+    }
 }
 
 fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Fields 3, 4 and 22. The name in field 2 may hold anything, closing brackets included.
+/// Fields 3, 4, 5, 8, 20 and 22. The name in field 2 may hold anything, closing brackets included.
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     let name_end = text.iter().rposition(|&b| b == b')')?;
     let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Stat { state, parent, start })
+    let group = fields.next()?.parse().ok()?;
+    let terminal_group = fields.nth(2)?.parse().ok()?;
+    let threads = fields.nth(11)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, parent, group, terminal_group, threads, start })
 }
 
 #[cfg(test)]

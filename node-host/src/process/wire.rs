@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use session::{ByteOffset, Exit, LogLimits, RunId, SessionId};
+use session::modes::Modes;
+use session::{ByteOffset, Exit, Limits, LogLimits, RunId, SessionId};
 
 /// The longest frame, in bytes. A launch specification with the largest environment that Linux takes fits.
 pub const FRAME_MAX: usize = 4 << 20;
@@ -81,6 +82,10 @@ pub struct LaunchSpec {
     pub log: LogLimits,
     /// What was approved and is checked at the last moment; none where nobody had to be asked.
     pub bound: Option<Box<Bound>>,
+    /// Bounds on what the command uses.
+    pub limits: Limits,
+    /// Answer where the program asks its terminal for the cursor: nobody else does.
+    pub answer_queries: bool,
 }
 
 /// First descriptor that bound files get in the command: the k-th file is at `BOUND_FD + k`. Above what shells use for
@@ -209,6 +214,19 @@ pub enum FromHolder {
     Status(Status),
     /// Another connection took over; this one gets nothing more.
     Replaced,
+    /// The terminal changed; also sent behind the first [`FromHolder::Status`] of a connection. Only of terminals.
+    Terminal(TerminalFacts),
+}
+
+/// What is known of a session's terminal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalFacts {
+    /// Width in columns.
+    pub cols: u16,
+    /// Height in rows.
+    pub rows: u16,
+    /// What the program switched on.
+    pub modes: Modes,
 }
 
 /// What a holder does when its session is over.

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use session::{ByteOffset, Exit, RunId, SessionId};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
+use session::{ByteOffset, Exit, Limits, OnDisconnect, RunId, SessionId};
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, watch};
 
 use super::hold::{Hold, Wishes};
+use super::leased::{self, Leased};
 use super::reader::{LogReader, Read};
 use super::store;
 use crate::process::Mode;
-use crate::process::journal::Receipt;
-use crate::process::wire::{STDIN_WINDOW, StdinState, ToHolder};
+use crate::process::journal::{self, Line, Owner, Receipt};
+use crate::process::wire::{STDIN_WINDOW, StdinState, TerminalFacts, ToHolder};
 
 /// Commands that may wait for a session's task. Input is bounded by its window on top; others are rare.
 const COMMANDS: usize = 64;
@@ -41,6 +42,8 @@ pub struct Progress {
     pub end: u64,
     /// Set when the session is over; `end` is final then.
     pub exit: Option<Arc<Exit>>,
+    /// What is known of its terminal.
+    pub terminal: Option<TerminalFacts>,
 }
 
 /// What lists show of a session.
@@ -64,6 +67,16 @@ pub struct SessionInfo {
     pub end_offset: ByteOffset,
     /// Set when it is over.
     pub exit: Option<Arc<Exit>>,
+    /// Where it runs, as text; empty for a session of an older version.
+    pub workdir: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// What it may use.
+    pub limits: Limits,
+    /// Somebody holds its lease.
+    pub held: bool,
+    /// When it is ended unless somebody comes, in milliseconds since 1970.
+    pub ends_unix_ms: Option<u64>,
 }
 
 /// Why input was not written.
@@ -119,6 +132,7 @@ pub(super) struct Inner {
     pub(super) wishes: Arc<Wishes>,
     /// Bytes on disk, measured once when it is over.
     disk: OnceLock<u64>,
+    lease: Leased,
 }
 
 impl Session {
@@ -127,6 +141,7 @@ impl Session {
         receipt: Receipt,
         dir: PathBuf,
         progress: Progress,
+        lease_news: Arc<Notify>,
     ) -> (Session, mpsc::Receiver<ToHolder>) {
         let (commands, taken) = mpsc::channel(COMMANDS);
         let open = progress.exit.is_none();
@@ -135,7 +150,9 @@ impl Session {
             Mode::Pipes { .. } | Mode::Terminal { .. } if open => StdinState::Open,
             Mode::Pipes { .. } | Mode::Terminal { .. } => StdinState::Closed,
         };
+        let lease = Leased::new(receipt.owner.on_disconnect, lease_news);
         let inner = Inner {
+            lease,
             receipt,
             dir,
             progress: watch::Sender::new(progress),
@@ -168,6 +185,34 @@ impl Session {
         self.0.progress.borrow().exit.as_ref().map(|exit| exit.ended_unix_ms)
     }
 
+    /// The offset behind the last byte that is known.
+    pub(crate) fn end(&self) -> u64 {
+        self.0.progress.borrow().end
+    }
+
+    /// Whether it is over and its output ends here.
+    pub(crate) fn is_over_at(&self, offset: u64) -> bool {
+        let progress = self.0.progress.borrow();
+        progress.exit.is_some() && progress.end <= offset
+    }
+
+    /// What is known of its terminal.
+    pub(crate) fn terminal(&self) -> Option<TerminalFacts> {
+        self.0.progress.borrow().terminal.clone()
+    }
+
+    /// Whoever read all until `seen` wants to hear of the next byte.
+    pub(crate) fn want_output(&self, seen: u64) {
+        if self.end() <= seen {
+            self.0.wishes.want_output();
+        }
+    }
+
+    /// When it wrote last, in milliseconds since 1970; none: never.
+    pub(crate) fn last_output_unix_ms(&self) -> Option<u64> {
+        (self.end() > 0).then(|| store::last_write_unix_ms(&self.0.dir)).flatten()
+    }
+
     /// What lists show.
     pub fn info(&self) -> SessionInfo {
         let receipt = &self.0.receipt;
@@ -182,6 +227,11 @@ impl Session {
             stdin_open: *self.0.stdin.lock() == StdinState::Open,
             end_offset: ByteOffset(progress.end),
             exit: progress.exit.clone(),
+            workdir: receipt.workdir.clone(),
+            owner: Owner { on_disconnect: self.0.lease.policy(), ..receipt.owner.clone() },
+            limits: receipt.limits,
+            held: self.0.lease.is_held(),
+            ends_unix_ms: self.0.lease.ends_unix_ms().filter(|_| progress.exit.is_none()),
         }
     }
 
@@ -209,6 +259,40 @@ impl Session {
                 Ok(Read::Empty | Read::End) | Err(_) => return tail,
             }
         }
+    }
+
+    /// Whose it is, with the policy of its start.
+    pub fn owner(&self) -> &Owner {
+        &self.0.receipt.owner
+    }
+
+    /// Somebody looks after it from now on, until the value is dropped.
+    pub fn look_after(&self) -> LookedAfter {
+        self.0.lease.hold();
+        LookedAfter(self.clone())
+    }
+
+    /// Somebody looked in.
+    pub fn contact(&self) {
+        self.0.lease.contact();
+    }
+
+    /// Another policy for when nobody looks after it. It is written down, so that it outlives this process.
+    ///
+    /// # Errors
+    /// When it cannot be written down; nothing changes then.
+    pub fn set_on_disconnect(&self, policy: OnDisconnect) -> std::io::Result<()> {
+        if policy != self.0.lease.policy() {
+            journal::append(&self.0.dir, &Line::OnDisconnect(policy))?;
+        }
+        self.0.lease.change(policy);
+        Ok(())
+    }
+
+    /// Milliseconds until it is to be ended because nobody looks after it; 0: now. None: not at all.
+    pub(super) fn abandoned_in_ms(&self) -> Option<u64> {
+        let at = self.0.lease.ends_at_ms().filter(|_| !self.is_over())?;
+        Some(at.saturating_sub(leased::now_ms()))
     }
 
     /// Keeps everything from `from` on until it was read: the command waits instead.
@@ -326,5 +410,15 @@ impl Inner {
             progress.end = progress.end.max(exit.final_offset.0);
             progress.exit = Some(Arc::new(exit));
         });
+    }
+}
+
+/// Somebody looks after a session.
+#[derive(Debug)]
+pub struct LookedAfter(Session);
+
+impl Drop for LookedAfter {
+    fn drop(&mut self) {
+        self.0.0.lease.release();
     }
 }

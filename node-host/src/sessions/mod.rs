@@ -4,6 +4,7 @@
 //! **not** decide what may run (that is the door's), and holds no output: readers read the log files.
 
 mod hold;
+mod leased;
 mod live;
 mod pool;
 mod reader;
@@ -13,8 +14,9 @@ mod store;
 mod table;
 mod tether;
 
+pub use crate::process::journal::Owner;
 pub use hold::Hold;
-pub use live::{ControlError, Progress, Session, SessionInfo, Started, StdinError};
+pub use live::{ControlError, LookedAfter, Progress, Session, SessionInfo, Started, StdinError};
 pub use pool::PoolError;
 pub use reader::{LogReader, Read, Record};
 pub use registry::{Limits, Sessions, StartError, StartRequest};

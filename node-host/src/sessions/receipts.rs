@@ -140,7 +140,7 @@ fn cut(ended: &mut Ended) {
                 detail.replace_range(at.., "…");
             }
         }
-        Ended::Died(_) | Ended::TimedOut { .. } | Ended::Lost => {}
+        Ended::Died(_) | Ended::TimedOut { .. } | Ended::LimitHit { .. } | Ended::Lost => {}
     }
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use session::{ByteOffset, Ended, Exit, LogLimits, RunId, SessionId, StartFailure};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hold::Hold;
@@ -20,7 +20,7 @@ use super::store;
 use super::table::Table;
 use super::tether::{self, Tether};
 use crate::process::holder::unix_ms;
-use crate::process::journal::{self, Journal, Receipt};
+use crate::process::journal::{self, Journal, Owner, Receipt};
 use crate::process::wire::{self, FrameBuffer, FrameError, LaunchSpec, ToHolder};
 use crate::process::{Bound, EnvVar, LauncherHandle, Mode};
 
@@ -96,6 +96,14 @@ pub struct StartRequest {
     pub kill_grace_ms: u64,
     /// What a person's yes was bound to.
     pub bound: Option<Box<Bound>>,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Bounds on what the command uses.
+    pub limits: session::Limits,
+    /// Bytes of output that are kept; 0: the node's own bound.
+    pub log_bytes: u64,
+    /// The holder answers where the program asks its terminal for the cursor.
+    pub answer_queries: bool,
 }
 
 /// What becomes of output that nobody has read when the log is full.
@@ -158,6 +166,8 @@ pub(super) struct Registry {
     pool: Pool,
     table: Mutex<Table>,
     over: CancellationToken,
+    /// Somebody stopped looking after a session, or may do so.
+    lease_news: Arc<Notify>,
     _ends: DropGuard,
 }
 
@@ -182,8 +192,15 @@ impl Sessions {
         let table = Mutex::new(Table::new(Receipts::open(&dir)?));
         let over = CancellationToken::new();
         let pool = Pool::start(launcher.into_async()?, limits.spares, over.clone());
-        let registry =
-            Arc::new(Registry { dir, limits, pool, table, _ends: over.clone().drop_guard(), over });
+        let registry = Arc::new(Registry {
+            dir,
+            limits,
+            pool,
+            table,
+            lease_news: Arc::default(),
+            _ends: over.clone().drop_guard(),
+            over,
+        });
         registry.load().await?;
         registry.retire();
         tokio::spawn(sweep(Arc::downgrade(&registry), registry.over.clone()));
@@ -248,6 +265,29 @@ impl Sessions {
         list
     }
 
+    /// Waits until sessions are to be ended because nobody looks after them.
+    pub async fn abandoned(&self) -> Vec<Session> {
+        loop {
+            // Registered before looking: news in between wakes us.
+            let news = self.0.lease_news.notified();
+            let (mut due, mut next) = (Vec::new(), None::<u64>);
+            for session in self.0.table.lock().sessions() {
+                match session.abandoned_in_ms() {
+                    Some(0) => due.push(session.clone()),
+                    Some(ms) => next = Some(next.map_or(ms, |next| next.min(ms))),
+                    None => {}
+                }
+            }
+            if !due.is_empty() {
+                return due;
+            }
+            tokio::select! {
+                () = news => {}
+                () = tokio::time::sleep(Duration::from_millis(next.unwrap_or_default())), if next.is_some() => {}
+            }
+        }
+    }
+
     /// Removes a finished session and its output; its run stays known. One that runs stays.
     pub fn forget(&self, id: &SessionId) {
         let gone = self.0.table.lock().forget(id);
@@ -282,9 +322,12 @@ impl Registry {
             mode: request.mode,
             workdir: request.cwd.display().to_string(),
             asked_unix_ms: unix_ms(),
+            owner: request.owner.clone(),
+            limits: request.limits,
         };
         let dir = self.dir.join(receipt.session_id.as_str());
-        let (session, commands) = Session::new(receipt, dir, Progress::default());
+        let (session, commands) =
+            Session::new(receipt, dir, Progress::default(), Arc::clone(&self.lease_news));
         table.insert(session.clone());
         Ok(Admitted::New(session, commands))
     }
@@ -320,8 +363,10 @@ impl Registry {
             mode: request.mode,
             deadline_ms: request.deadline_ms,
             kill_grace_ms: request.kill_grace_ms,
-            log: self.limits.log,
+            log: self.log_limits(request.log_bytes),
             bound: request.bound,
+            limits: request.limits,
+            answer_queries: request.answer_queries,
         };
         let mut frames = Vec::new();
         wire::encode(&ToHolder::Start(Box::new(spec)), &mut frames).map_err(StartError::TooLong)?;
@@ -341,6 +386,11 @@ impl Registry {
             .told_floor(floor);
         tokio::spawn(tether.run(self.over.clone()));
         Ok(())
+    }
+
+    /// Never more than the node's own bound.
+    fn log_limits(&self, wanted: u64) -> LogLimits {
+        if wanted == 0 || wanted >= self.limits.log.cap { self.limits.log } else { LogLimits::capped(wanted) }
     }
 
     async fn hand_over(&self, frames: &[u8]) -> Result<UnixStream, StartError> {
@@ -374,7 +424,7 @@ impl Registry {
     }
 
     async fn load_one(self: &Arc<Self>, dir: &Path) {
-        let Journal { receipt, started, exit } = match journal::read(dir) {
+        let Journal { receipt, started, exit, .. } = match journal::read(dir) {
             Ok(journal) => journal,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Journal::default(),
             // Unreadable for now is not the same as empty: its command may run.
@@ -399,7 +449,8 @@ impl Registry {
         }
         match connect_soon(dir).await {
             Ok((mut stream, inbox, status)) => {
-                let (session, commands) = Session::new(receipt, dir.to_owned(), Progress::default());
+                let (session, commands) =
+                    Session::new(receipt, dir.to_owned(), Progress::default(), Arc::clone(&self.lease_news));
                 self.table.lock().insert(session.clone());
                 let mut frame = Vec::new();
                 let armed = wire::encode(&ToHolder::Arm, &mut frame).is_ok();
@@ -419,7 +470,12 @@ impl Registry {
     }
 
     fn insert_finished(&self, receipt: Receipt, dir: &Path, exit: Exit, started: Option<(i32, u64)>) {
-        let (session, _) = Session::new(receipt, dir.to_owned(), tether::finished(exit, started));
+        let (session, _) = Session::new(
+            receipt,
+            dir.to_owned(),
+            tether::finished(exit, started),
+            Arc::clone(&self.lease_news),
+        );
         let mut table = self.table.lock();
         table.insert(session.clone());
         table.ended(&session);

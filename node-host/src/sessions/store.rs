@@ -96,6 +96,13 @@ pub(super) fn salvage_end(dir: &Path) -> ByteOffset {
     ByteOffset::START
 }
 
+/// When output was written last, in milliseconds since 1970.
+pub(super) fn last_write_unix_ms(dir: &Path) -> Option<u64> {
+    let newest = segment_starts(dir).ok()?.into_iter().next_back()?;
+    let modified = dir.join(segment_name(newest)).metadata().ok()?.modified().ok()?;
+    u64::try_from(modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
 /// Bytes that a session directory takes.
 pub(super) fn disk_use(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };

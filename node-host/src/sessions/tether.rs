@@ -200,6 +200,9 @@ impl Tether {
             FromHolder::StdinTaken { total } => self.on_taken(total),
             FromHolder::StdinClosed => self.session.0.close_input(),
             FromHolder::Status(status) => self.on_status(&status),
+            FromHolder::Terminal(facts) => {
+                self.session.0.progress.send_modify(|progress| progress.terminal = Some(facts));
+            }
             FromHolder::Exited { exit, holder } => {
                 self.reusable = self.origin == Origin::Ours && holder == Afterwards::Stays;
                 self.session.0.set_exit(*exit);
@@ -402,6 +405,7 @@ pub(super) fn finished(exit: Exit, started: Option<(i32, u64)>) -> Progress {
         started: started.map(|(pid, _)| Started { pid }),
         end: exit.final_offset.0,
         exit: Some(std::sync::Arc::new(exit)),
+        terminal: None,
     }
 }
 

@@ -6,6 +6,8 @@
 mod exec;
 mod fork;
 mod lease;
+mod memory;
+mod numbers;
 mod spawn;
 
 pub(crate) use exec::{ELF, exec_descriptor};
@@ -13,4 +15,6 @@ pub(crate) use fork::{
     Terminated, child_signals, drain_signals, duplicate, fork_child, ignore_signals, signal_group, watch,
 };
 pub(crate) use lease::{Lease, NoLease};
+pub(crate) use memory::{give_back_heap, keep_large_apart, let_go_of_program};
+pub(crate) use numbers::{page_bytes, ticks_per_second};
 pub(crate) use spawn::{Command, Stdio, Workdir, spawn};

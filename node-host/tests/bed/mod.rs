@@ -120,6 +120,10 @@ pub(crate) fn request(argv: &[&str]) -> StartRequest {
         deadline_ms: None,
         kill_grace_ms: 300,
         bound: None,
+        owner: Default::default(),
+        limits: Default::default(),
+        log_bytes: 0,
+        answer_queries: false,
     }
 }
 

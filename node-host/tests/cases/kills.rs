@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use node_host::process::Mode;
-use node_host::sessions::ControlError;
+use node_host::sessions::{ControlError, Session};
 use session::{Death, Ended};
 
 use super::Case;
-use crate::bed::{Bed, children_of, descriptors_of, eventually, processes_with, stat};
+use crate::bed::{Bed, children_of, descriptors_of, eventually, pids, processes_with, stat};
 
 pub(crate) const CASES: &[Case] = &[
     ("kills::the_whole_tree_goes", whole_tree),
@@ -17,6 +17,13 @@ pub(crate) const CASES: &[Case] = &[
     ("kills::a_silent_holder_of_the_pipe_ends_soon", pipe_holder),
     ("kills::a_dead_holder_leaves_nothing", dead_holder),
     ("kills::real_time_signals_arrive_too", numbered_signals),
+    ("kills::the_deadline_ends_the_whole_tree", deadline),
+    ("kills::a_stopped_process_hears_term_and_dies", stopped),
+    ("kills::a_storm_of_forks_ends", storm),
+    ("kills::a_process_that_becomes_another_all_the_time_ends", relay),
+    ("kills::one_whose_first_thread_ended_is_no_corpse", headless),
+    ("kills::one_that_ends_the_holder_ends", ends_its_holder),
+    ("kills::a_kill_while_output_drains_ends_the_rest", while_draining),
     ("kills::nothing_leaks", nothing_leaks),
 ];
 
@@ -41,6 +48,121 @@ fn whole_tree(bed: &mut Bed) {
         let again = bed.runtime.block_on(session.kill(Duration::ZERO));
         assert!(matches!(again, Err(ControlError::Ended { .. })), "{again:?}");
     }
+}
+
+/// `setsid`, double forks, groups of their own, one that ignores TERM and HUP, one that is stopped.
+const EVERY_KIND: &str = "setsid sleep 7500 & (setsid sh -c '(sleep 7501 &) ; sleep 7502' &) ; \
+     setsid sh -c 'trap \"\" TERM HUP INT; (setsid sleep 7503 &) ; sleep 7504; sleep 7504' & \
+     sh -c 'kill -STOP $$; sleep 7505' & (setsid sh -c 'kill -STOP $$; : sleep 7506' &) ; echo up; wait";
+
+fn deadline(bed: &mut Bed) {
+    for mode in [Mode::PIPES, Mode::TERMINAL] {
+        let (exit, _) = bed.run(EVERY_KIND, |r| (r.mode, r.deadline_ms) = (mode, Some(700)));
+        assert!(matches!(exit.ended, Ended::TimedOut { .. }), "{exit:?}");
+        assert!((700..2000).contains(&exit.duration_ms), "{exit:?}");
+        assert_eq!(processes_with("750"), [0; 0]);
+    }
+}
+
+fn stopped(bed: &mut Bed) {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "trap 'echo heard >heard; exit 5' TERM; echo up; kill -STOP $$; sleep 7510";
+    let session = bed.start(text, |r| r.cwd = dir.path().to_owned());
+    let pid = session.info().pid;
+    eventually("the stop", || {
+        let pid = pid.or(session.info().pid)?;
+        stat(pid).is_some_and(|(state, _)| state == 'T').then_some(())
+    });
+    bed.runtime.block_on(session.kill(Duration::from_secs(10))).unwrap();
+    let (exit, _) = bed.end_of(&session);
+    assert_eq!((exit.ended, exit.cancelled), (Ended::Died(Death::Code(5)), true));
+    assert_eq!(std::fs::read(dir.path().join("heard")).unwrap(), b"heard\n");
+}
+
+/// Kills a session with a short grace; nothing with `mark` may be alive when its end is told, within two seconds.
+fn ends_in_time(bed: &Bed, session: &Session, mark: &str) {
+    let began = Instant::now();
+    bed.runtime.block_on(session.kill(Duration::from_millis(300))).unwrap();
+    let (exit, _) = bed.end_of(session);
+    assert!(exit.cancelled, "{exit:?}");
+    assert_eq!(processes_with(mark), [0; 0], "after {exit:?}");
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?} for {exit:?}", began.elapsed());
+}
+
+fn storm(bed: &mut Bed) {
+    // Bounded, should the kill fail.
+    let text = "trap '' TERM; n=0; while [ $n -lt 5000 ]; do (setsid sleep 7520 &) ; n=$((n+1)); done; wait";
+    let session = bed.start(text, |_| {});
+    eventually("the storm", || (processes_with("sleep\x007520").len() > 100).then_some(()));
+    ends_in_time(bed, &session, "7520");
+}
+
+fn relay(bed: &mut Bed) {
+    // Each one starts the next in a session of its own and ends: its number is out of date when it is signalled.
+    let dir = tempfile::tempdir().unwrap();
+    let text = "n=${1:-0}; trap '' TERM; [ $n -lt 20000 ] && setsid sh ./next $((n+1)) 7530 &";
+    std::fs::write(dir.path().join("next"), text).unwrap();
+    let session = bed.start("for i in 1 2 3; do sh ./next; done; sleep 7530", |r| {
+        r.cwd = dir.path().to_owned();
+    });
+    eventually("the relay", || (processes_with("7530").len() > 2).then_some(()));
+    ends_in_time(bed, &session, "7530");
+}
+
+fn headless(bed: &mut Bed) {
+    // The system shows a process as a zombie when only its first thread has ended.
+    let script = "import ctypes, threading, time, sys\n\
+                  threading.Thread(target=lambda: (print('up', flush=True), time.sleep(7540))).start()\n\
+                  ctypes.CDLL(None).syscall(60, 0)\n";
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        return;
+    }
+    let path = std::env::var("PATH").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("headless-7540.py"), script).unwrap();
+    for text in ["exec python3 headless-7540.py", "setsid python3 headless-7540.py & sleep 7540"] {
+        let session = bed.start(text, |r| {
+            r.cwd = dir.path().to_owned();
+            r.env[0].1 = path.clone().into_bytes();
+        });
+        bed.read_until(&session, "up");
+        let first = eventually("the process", || pids().find(|&pid| is_headless(pid)));
+        ends_in_time(bed, &session, "7540");
+        assert_eq!(stat(first), None);
+    }
+}
+
+/// Whether only the first thread of a process has ended.
+fn is_headless(pid: i32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    threads > 1 && stat(pid).is_some_and(|(state, _)| state == 'Z')
+}
+
+fn ends_its_holder(bed: &mut Bed) {
+    let began = Instant::now();
+    let (exit, _) = bed.run("setsid sleep 7550 & kill $PPID; sleep 7551", |_| {});
+    assert_eq!((exit.ended, exit.cancelled), (Ended::Died(Death::Signal(15)), true));
+    assert_eq!(processes_with("sleep\x00755"), [0; 0]);
+    let (exit, _) = bed.run("setsid sleep 7550 & kill -9 $PPID; sleep 7551", |_| {});
+    assert_eq!(exit.ended, Ended::Lost);
+    gone("sleep\x00755");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+fn while_draining(bed: &mut Bed) {
+    // The command is over; what it left behind goes on writing.
+    let text = "(trap '' TERM; while :; do echo more; sleep 0.05; done) & echo $$; exit 4";
+    let session = bed.start(text, |_| {});
+    let output = bed.read_until(&session, "more\nmore");
+    let shell: i32 = output.lines().find_map(|line| line.parse().ok()).unwrap();
+    eventually("the command's end", || stat(shell).is_none().then_some(()));
+    match bed.runtime.block_on(session.kill(Duration::ZERO)) {
+        Ok(()) | Err(ControlError::Ended { .. }) => {}
+        Err(other) => panic!("{other:?}"),
+    }
+    let (exit, _) = bed.end_of(&session);
+    assert!(exit.leftovers_killed >= 1 && exit.duration_ms < 1500, "{exit:?}");
+    assert_eq!((exit.ended, exit.cancelled), (Ended::Died(Death::Code(4)), true));
 }
 
 fn term_first(bed: &mut Bed) {

@@ -3,11 +3,13 @@
 mod bound;
 mod exits;
 mod kills;
+mod limits;
 mod output;
 mod restart;
 mod retry;
 mod stdin;
 mod terminal;
+mod terminal_facts;
 
 use super::bed::Bed;
 
@@ -30,7 +32,9 @@ pub(crate) fn all() -> Vec<Case> {
         output::CASES,
         stdin::CASES,
         terminal::CASES,
+        terminal_facts::CASES,
         kills::CASES,
+        limits::CASES,
         restart::CASES,
         retry::CASES,
         bound::CASES,

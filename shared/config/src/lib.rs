@@ -12,7 +12,7 @@ mod state_dir;
 
 pub use approvals_file::{ApprovalsError, ApprovalsFile, Change, LastGood, Loaded, Malformed, RuleUsage};
 pub use openclaw::{
-    Config, ConfigError, ConfigFile, ExecConfig, MAX_CONFIG_BYTES, ReviewerConfig, ReviewerUrl,
+    Config, ConfigError, ConfigFile, ExecConfig, MAX_CONFIG_BYTES, NotifyWebhook, ReviewerConfig, ReviewerUrl,
 };
 pub use private::{LinkFault, Openness, PrivateFileError, PrivateMode, read_private, write_private};
 pub use stamp::FileStamp;

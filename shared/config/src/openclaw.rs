@@ -13,6 +13,7 @@ mod reviewer;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod webhook;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -27,6 +28,7 @@ use layer::{ExecLayer, Layering};
 pub use error::ConfigError;
 pub use file::ConfigFile;
 pub use reviewer::{ReviewerConfig, ReviewerUrl};
+pub use webhook::NotifyWebhook;
 
 /// Longest file that is read, in bytes.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -41,6 +43,7 @@ pub struct Config {
     agents: BTreeMap<String, ExecLayer>,
     skill_bins: Vec<String>,
     require_signed: bool,
+    notify_webhook: Option<NotifyWebhook>,
 }
 
 /// What is configured for the commands of one agent.
@@ -66,6 +69,14 @@ pub struct ExecConfig {
     pub strict_inline_eval: bool,
     /// From the start of an approved command to the notice that it still runs, in milliseconds; 0: none.
     pub approval_running_notice_ms: Option<u64>,
+    /// The end of a background command is told; none: yes (runtime spec §5.1).
+    pub notify_on_exit: Option<bool>,
+    /// Also where it succeeded without a word; none: no (runtime spec §5.1).
+    pub notify_on_exit_empty_success: Option<bool>,
+    /// Time limit of a command that brings none, in seconds, more than 0 (runtime spec §1.4).
+    pub timeout_seconds: Option<u64>,
+    /// From the start of a command to its going to the background, in milliseconds (runtime spec §1.3).
+    pub background_ms: Option<u64>,
     /// Words that name programs are marked for display (§8.4).
     pub command_highlighting: bool,
     /// Names of the programs of skills (`skills.bins`), for `autoAllowSkills` (§8.1).
@@ -99,16 +110,20 @@ impl Config {
 
     fn read(root: &Cursor<'_>) -> Result<Self, cursor::Refusal> {
         let global = exec_of(root)?;
+        let notify_webhook = match webhook_of(root)? {
+            Some(webhook) => Some(NotifyWebhook::read(&webhook)?),
+            None => None,
+        };
         let mut agents = BTreeMap::new();
         if let Some(section) = root.member("agents")? {
             let entries = section.member("entries")?.map_or(Ok(Vec::new()), |entries| entries.members())?;
             for (id, agent) in entries {
-                agents.insert(id.to_owned(), exec_of(&agent)?);
+                agents.insert(id.to_owned(), agent_exec_of(&agent)?);
             }
             // The older form of the same.
             for agent in section.member("list")?.map_or(Ok(Vec::new()), |list| list.items())? {
                 let id = agent.member("id")?.ok_or_else(|| agent.refuse("the agent has no `id`"))?;
-                if agents.insert(id.text()?.to_owned(), exec_of(&agent)?).is_some() {
+                if agents.insert(id.text()?.to_owned(), agent_exec_of(&agent)?).is_some() {
                     return Err(id.refuse("this agent is there twice"));
                 }
             }
@@ -121,7 +136,7 @@ impl Config {
             Some(approvals) => approvals.member("requireSigned")?.map(|flag| flag.flag()).transpose()?,
             None => None,
         };
-        Ok(Self { global, agents, skill_bins, require_signed: require_signed == Some(true) })
+        Ok(Self { global, agents, skill_bins, require_signed: require_signed == Some(true), notify_webhook })
     }
 
     /// Whether this machine, as a node, takes only decisions that an enrolled approver signed
@@ -129,6 +144,12 @@ impl Config {
     #[must_use]
     pub fn require_signed(&self) -> bool {
         self.require_signed
+    }
+
+    /// Whom to ask to wake an agent when the end of a background command waits for it (`tools.exec.notifyWebhook`).
+    #[must_use]
+    pub fn notify_webhook(&self) -> Option<&NotifyWebhook> {
+        self.notify_webhook.as_ref()
     }
 
     /// What is configured for an agent: the global layer, then the agent's own (§1.6). No id means the main agent.
@@ -177,4 +198,19 @@ impl Config {
 fn exec_of(owner: &Cursor<'_>) -> Result<ExecLayer, cursor::Refusal> {
     let Some(tools) = owner.member("tools")? else { return Ok(ExecLayer::default()) };
     tools.member("exec")?.map_or(Ok(ExecLayer::default()), |exec| ExecLayer::read(&exec))
+}
+
+fn agent_exec_of(agent: &Cursor<'_>) -> Result<ExecLayer, cursor::Refusal> {
+    match webhook_of(agent)? {
+        Some(webhook) => {
+            Err(webhook.refuse("there is one webhook for all agents: put it into the global `tools.exec`"))
+        }
+        None => exec_of(agent),
+    }
+}
+
+fn webhook_of<'a>(owner: &Cursor<'a>) -> Result<Option<Cursor<'a>>, cursor::Refusal> {
+    let Some(tools) = owner.member("tools")? else { return Ok(None) };
+    let Some(exec) = tools.member("exec")? else { return Ok(None) };
+    exec.member("notifyWebhook")
 }

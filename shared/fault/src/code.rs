@@ -148,6 +148,10 @@ error_codes! {
     AmbiguousSession = "AMBIGUOUS_SESSION", InvalidArgument, ExitClass::Usage;
     /// The session has ended and takes no input, signal or resize.
     SessionEnded = "SESSION_ENDED", FailedPrecondition, ExitClass::Usage;
+    /// The session runs; only one that has ended can be cleared.
+    SessionRunning = "SESSION_RUNNING", FailedPrecondition, ExitClass::Usage;
+    /// No background command has this id.
+    UnknownTask = "UNKNOWN_TASK", NotFound, ExitClass::Usage;
     /// The session's standard input is closed.
     StdinClosed = "STDIN_CLOSED", FailedPrecondition, ExitClass::Usage;
     /// The operation needs a session with a terminal.
@@ -274,7 +278,7 @@ mod tests {
     #[test]
     fn strings_are_distinct_and_parse_back() {
         let distinct: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!((distinct.len(), ErrorCode::ALL.len()), (69, 69));
+        assert_eq!((distinct.len(), ErrorCode::ALL.len()), (71, 71));
         for &code in ErrorCode::ALL {
             assert_eq!(code.as_str().parse(), Ok(code));
             assert!(code.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{code}");

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::LimitHit;
 use crate::offset::ByteOffset;
 
 /// How the command's process died.
@@ -66,6 +67,13 @@ pub enum Ended {
         /// How the process died after the kill.
         then: Death,
     },
+    /// It used more than it was allowed to, so it was killed.
+    LimitHit {
+        /// The bound, and what was used.
+        hit: LimitHit,
+        /// How the process died.
+        then: Death,
+    },
     /// The session's holder died without a report. What it had written is still readable.
     Lost,
 }
@@ -102,6 +110,7 @@ impl Exit {
             | Ended::TimedOut { .. }
             | Ended::CouldNotStart { .. }
             | Ended::LogFailed { .. }
+            | Ended::LimitHit { .. }
             | Ended::Lost => None,
         }
     }
@@ -131,6 +140,7 @@ impl fmt::Display for Exit {
                     "was killed because its output could not be written ({detail}) and ended with {then}"
                 )
             }
+            Ended::LimitHit { hit, then } => write!(f, "{hit} and ended with {then}"),
             Ended::Lost => f.write_str("ended in a way that nobody saw"),
         }
     }
@@ -167,6 +177,14 @@ mod tests {
                 Ended::LogFailed { detail: "full".into(), then: Death::Signal(9) },
                 None,
                 "was killed because its output could not be written (full) and ended with signal 9",
+            ),
+            (
+                Ended::LimitHit {
+                    hit: LimitHit { kind: crate::limits::LimitKind::Pids, allowed: 5, used: 9 },
+                    then: Death::Signal(9),
+                },
+                None,
+                "went over its limit of processes (5, 9 used) and ended with signal 9",
             ),
             (Ended::Lost, None, "ended in a way that nobody saw"),
         ];

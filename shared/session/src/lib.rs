@@ -7,14 +7,23 @@
 pub mod exit;
 pub mod gap;
 pub mod id;
+pub mod keys;
+pub mod label;
+pub mod lease;
+pub mod limits;
+pub mod modes;
 pub mod offset;
 pub mod record;
 pub mod retention;
+pub mod screen;
+pub mod view;
 mod words;
 
 pub use exit::{Death, Ended, Exit, StartFailure};
 pub use gap::{Place, locate};
 pub use id::{IdError, RunId, SessionId};
+pub use lease::{Lease, OnDisconnect};
+pub use limits::{LimitHit, LimitKind, Limits};
 pub use offset::{ByteOffset, StreamTag};
 pub use record::{HEADER_LEN, Header, RECORD_MAX, RecordError};
 pub use retention::{Decision, LogLimits, Segment};

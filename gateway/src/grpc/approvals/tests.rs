@@ -49,6 +49,7 @@ impl Bed {
             name: format!("operator-{number}"),
             id,
             roles: vec![role.into()],
+            agent: policy::MAIN_AGENT.to_owned(),
             added_at: 0,
             not_after: i64::MAX,
         };

@@ -1,11 +1,13 @@
 //! Against a real listener.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::RootCertStore;
 use rustls_pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
 use super::super::tests::server::{Reply, always, completion, http, serve};
 use super::*;
+use crate::http::{HEAD_MAX, tls};
 
 async fn ask(url: &ReviewerUrl, tls: Option<Arc<ClientConfig>>) -> Result<String, String> {
     let asked = complete(url, tls, Some("sk-1"), r#"{"model":"m"}"#.to_owned()).await;

@@ -11,17 +11,17 @@ use tokio_rustls::TlsAcceptor;
 
 /// What is written for a request, and whether the connection then stays open.
 #[derive(Clone, Debug)]
-pub(in crate::review) struct Reply {
-    pub(in crate::review) bytes: Vec<u8>,
-    pub(in crate::review) hangs: bool,
+pub(crate) struct Reply {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) hangs: bool,
 }
 
 /// It ends with this value.
 #[derive(Debug)]
-pub(in crate::review) struct Server {
-    pub(in crate::review) url: ReviewerUrl,
+pub(crate) struct Server {
+    pub(crate) url: ReviewerUrl,
     /// The requests, whole.
-    pub(in crate::review) seen: Arc<Mutex<Vec<String>>>,
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -32,7 +32,7 @@ impl Drop for Server {
 }
 
 /// Serves; with TLS where there is an acceptor.
-pub(in crate::review) async fn serve<F>(tls: Option<TlsAcceptor>, reply: F) -> Server
+pub(crate) async fn serve<F>(tls: Option<TlsAcceptor>, reply: F) -> Server
 where
     F: Fn(&str) -> Reply + Send + Sync + 'static,
 {
@@ -63,7 +63,7 @@ where
 }
 
 /// Serves the same to everybody.
-pub(in crate::review) async fn always(reply: Reply) -> Server {
+pub(crate) async fn always(reply: Reply) -> Server {
     serve(None, move |_| reply.clone()).await
 }
 
@@ -100,13 +100,13 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 /// A whole HTTP answer.
-pub(in crate::review) fn http(status: &str, body: &str) -> Reply {
+pub(crate) fn http(status: &str, body: &str) -> Reply {
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
     Reply { bytes: format!("{head}{body}").into_bytes(), hangs: false }
 }
 
 /// A chat completion with this text.
-pub(in crate::review) fn completion(content: &str) -> String {
+pub(crate) fn completion(content: &str) -> String {
     serde_json::json!({
         "id": "x", "object": "chat.completion", "usage": { "total_tokens": 1 },
         "choices": [{
@@ -117,6 +117,6 @@ pub(in crate::review) fn completion(content: &str) -> String {
 }
 
 /// The text of a verdict.
-pub(in crate::review) fn verdict(decision: &str, risk: &str) -> String {
+pub(crate) fn verdict(decision: &str, risk: &str) -> String {
     format!(r#"{{"decision":"{decision}","risk":"{risk}","rationale":"because"}}"#)
 }

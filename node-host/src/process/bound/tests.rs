@@ -74,6 +74,8 @@ impl World {
             kill_grace_ms: 1000,
             log: LogLimits::default(),
             bound: Some(Box::new(bound)),
+            limits: session::Limits::default(),
+            answer_queries: false,
         }
     }
 }

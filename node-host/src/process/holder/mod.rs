@@ -5,9 +5,12 @@
 
 mod connection;
 mod input;
+mod limits;
 mod log;
 mod running;
 mod stop;
+mod terminal;
+mod usage;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -70,6 +73,7 @@ pub(crate) fn unix_ms() -> u64 {
 pub(crate) fn run(socket: OwnedFd) -> u8 {
     // Best effort: only seen in process lists.
     let _ = rustix::thread::set_name(c"farrun-hold");
+    sys::keep_large_apart();
     let prepared =
         set_child_subreaper(Some(getpid())).map_err(Into::into).and_then(|()| sys::child_signals());
     let Ok(signals) = prepared else { return 1 };

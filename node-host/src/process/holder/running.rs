@@ -1,5 +1,7 @@
 //! The holder's loop while a command runs: one `poll`, one step per thing that is ready.
 
+mod talk;
+
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,17 +12,20 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, wait};
-use session::{ByteOffset, Death, Ended, RECORD_MAX, StreamTag};
+use session::modes::CURSOR_ANSWER;
+use session::{ByteOffset, Death, Ended, Limits, RECORD_MAX, StreamTag};
 
 use super::connection::{self, Connection};
-use super::input::{Input, Overrun};
+use super::input::Input;
+use super::limits::{self, Watch};
 use super::log::LogWriter;
 use super::stop::{Cause, HangUp, Leader, Stop};
+use super::terminal::{Queries, Terminal};
 use super::{Clock, prefer_for_oom, report, unix_ms};
 use crate::process::journal::{self, Line};
-use crate::process::spawn::{self, Spawned};
+use crate::process::spawn::Spawned;
 use crate::process::tree::Identity;
-use crate::process::wire::{Afterwards, FromHolder, LaunchSpec, Status, ToHolder};
+use crate::process::wire::{Afterwards, FromHolder, LaunchSpec};
 use crate::sys::{self, Terminated};
 
 /// Output counts as over when nothing came for this long after the command's end, though somebody still holds the
@@ -32,6 +37,12 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// Reads from one stream in a row before the others get their turn.
 const READS_IN_A_ROW: usize = 8;
+
+/// How long after the start memory is given back: a session that is there for long mostly waits, and there may be many.
+const SETTLED: Duration = Duration::from_millis(500);
+
+/// How often that happens later on, while there is output. What the next output needs has to come back.
+const TIDY: Duration = Duration::from_secs(2);
 
 /// The longest time between TERM and KILL, in milliseconds (runtime.md §4.6).
 const GRACE_MAX_MS: u64 = 60_000;
@@ -48,20 +59,24 @@ pub(super) struct Running<'a> {
     started_unix_ms: u64,
     grace: Duration,
     deadline: Option<Instant>,
+    limits: Limits,
+    /// Set as long as the command's use of the machine is to be looked at.
+    watch: Option<Watch>,
 
     signals: &'a OwnedFd,
     /// None when it cannot be written.
     journal: Option<File>,
     listener: Option<UnixListener>,
     connection: Option<Connection>,
-    terminal: Option<OwnedFd>,
-    /// The command's side of the terminal, open for as long as the command is there.
-    line: Option<OwnedFd>,
+    terminal: Option<Terminal>,
     /// Streams that have not ended.
     outputs: Vec<(OwnedFd, StreamTag)>,
     input: Input,
     log: LogWriter,
+    /// Empty, or [`RECORD_MAX`] long.
     buffer: Vec<u8>,
+    /// When memory is given back; none when there is none to give.
+    tidy_at: Option<Instant>,
 
     /// The node wants to hear of the next output.
     armed: bool,
@@ -112,6 +127,7 @@ impl<'a> Running<'a> {
         let started_unix_ms = unix_ms();
         let pid = spawned.pid.as_raw_pid();
         let told_closed = spawned.input.is_none();
+        limits::impose(&spec.limits);
         let mut running = Running {
             clock,
             dir: spec.dir.clone(),
@@ -119,17 +135,22 @@ impl<'a> Running<'a> {
             started_unix_ms,
             grace: bounded_grace(spec.kill_grace_ms),
             deadline: spec.deadline_ms.and_then(|ms| clock.started.checked_add(Duration::from_millis(ms))),
+            limits: spec.limits,
+            watch: Watch::begin(spec.limits),
             signals,
             journal,
             // Without the socket the session works, but a restarted node cannot find it.
             listener: connection::listen(&spec.dir).ok(),
             connection: Some(connection),
-            terminal: spawned.terminal,
-            line: spawned.line,
+            terminal: spawned.terminal.map(|master| {
+                let queries = if spec.answer_queries { Queries::Answer } else { Queries::Leave };
+                Terminal::new(master, spawned.line, queries)
+            }),
             outputs: spawned.outputs,
             input: Input::new(spawned.input),
             log: LogWriter::new(&spec.dir, spec.log),
-            buffer: vec![0; RECORD_MAX],
+            buffer: Vec::new(),
+            tidy_at: Some(Instant::now() + SETTLED),
             armed: false,
             told_end: ByteOffset::START,
             told_taken: 0,
@@ -144,6 +165,7 @@ impl<'a> Running<'a> {
             leftovers: HashSet::new(),
         };
         running.tell(&FromHolder::Started { pid, unix_ms: started_unix_ms });
+        running.tell_terminal();
         // A disk that does not take this line will not take output either, and is noticed there.
         if let Some(journal) = &mut running.journal {
             let _ = journal::write_line(journal, &Line::Started { pid, unix_ms: started_unix_ms });
@@ -179,7 +201,15 @@ impl<'a> Running<'a> {
                 self.reap();
             }
             self.tell_end();
-            if self.step(Instant::now()) {
+            let now = Instant::now();
+            if self.terminal.as_ref().and_then(|t| t.due(now)).is_some_and(|due| now >= due) {
+                self.tell_terminal();
+            }
+            self.look_at_limits(now);
+            if self.tidy_at.is_some_and(|at| now >= at) {
+                self.tidy();
+            }
+            if self.step(now) {
                 return self.finish();
             }
         }
@@ -241,7 +271,9 @@ impl<'a> Running<'a> {
         let stop = self.stop.as_ref().map(Stop::next);
         let drained =
             self.died_at.filter(|_| self.stop.is_none() || self.childless).map(|_| self.drained_at());
-        [deadline, stop, drained].into_iter().flatten().min()
+        let terminal = self.terminal.as_ref().and_then(|terminal| terminal.due(Instant::now()));
+        let watch = self.watch.as_ref().map(Watch::next);
+        [deadline, stop, drained, terminal, watch, self.tidy_at].into_iter().flatten().min()
     }
 
     /// When output counts as over after the command's end.
@@ -249,6 +281,22 @@ impl<'a> Running<'a> {
         let died = self.died_at.unwrap_or(self.last_output);
         // Silence means nothing while nobody listens.
         if self.is_paused() { died + DRAIN } else { (died.max(self.last_output) + IDLE).min(died + DRAIN) }
+    }
+
+    fn look_at_limits(&mut self, now: Instant) {
+        let Some(hit) = self.watch.as_mut().and_then(|watch| watch.look(now)) else { return };
+        self.watch = None;
+        // The command's own end stays what it was; what it left behind ends a little sooner.
+        let cause = if self.death.is_none() { Cause::Limit(hit) } else { Cause::Leftovers };
+        self.kill(cause, Duration::ZERO);
+    }
+
+    /// Gives back what the start and much output needed and waiting does not.
+    fn tidy(&mut self) {
+        self.tidy_at = None;
+        self.buffer = Vec::new();
+        sys::let_go_of_program();
+        sys::give_back_heap();
     }
 
     /// Moves on by the clock. True when the session is over.
@@ -311,8 +359,9 @@ impl<'a> Running<'a> {
                         (None, None) => Death::Unreaped,
                     });
                     self.died_at = Some(Instant::now());
-                    // From here on the terminal ends with the last of the others who have it open.
-                    self.line = None;
+                    if let Some(terminal) = &mut self.terminal {
+                        terminal.let_go_of_line();
+                    }
                 }
                 // An orphan of the command, or an interruption.
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -336,6 +385,9 @@ impl<'a> Running<'a> {
 
     /// Reads one stream into the log. True when it has ended.
     fn read_output(&mut self, index: usize) -> bool {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; RECORD_MAX];
+        }
         for _ in 0..READS_IN_A_ROW {
             let (fd, tag) = &self.outputs[index];
             let len = match rustix::io::read(fd, &mut self.buffer[..]) {
@@ -346,8 +398,13 @@ impl<'a> Running<'a> {
                 Err(_) => return true,
             };
             self.last_output = Instant::now();
+            self.tidy_at.get_or_insert(self.last_output + TIDY);
             if let Err(error) = self.log.append(*tag, self.clock.elapsed_ns(), &self.buffer[..len]) {
                 return self.log_failed(&error);
+            }
+            if let Some(terminal) = &mut self.terminal {
+                let queries = terminal.watch(&self.buffer[..len]);
+                self.answer(queries);
             }
             if len < self.buffer.len() || self.is_paused() {
                 return false;
@@ -368,6 +425,16 @@ impl<'a> Running<'a> {
         true
     }
 
+    /// Types what a terminal answers where it is asked for its cursor.
+    fn answer(&mut self, queries: u32) {
+        for _ in 0..queries {
+            self.input.answer(CURSOR_ANSWER);
+        }
+        if queries > 0 {
+            self.feed();
+        }
+    }
+
     fn feed(&mut self) {
         self.input.write();
         let taken = self.input.taken();
@@ -381,113 +448,21 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn accept(&mut self) {
-        let Some(mut new) = self.listener.as_ref().and_then(connection::accept) else { return };
-        if let Some(old) = &mut self.connection {
-            let _ = old.send(&FromHolder::Replaced);
-        }
-        let _ = new.send(&FromHolder::Status(self.status()));
-        self.connection = Some(new);
-        self.forget_reader();
-    }
-
-    /// A connection's wishes end with it.
-    fn forget_reader(&mut self) {
-        self.armed = false;
-        self.told_end = self.log.end();
-        self.log.set_floor(None);
-    }
-
-    fn status(&self) -> Status {
-        Status {
-            pid: self.pid.as_raw_pid(),
-            started_unix_ms: self.started_unix_ms,
-            end: self.log.end(),
-            stdin: self.input.state(),
-            stdin_accepted: self.input.accepted(),
-            stdin_taken: self.input.taken(),
-        }
-    }
-
-    fn serve_connection(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
-        let mut messages = Vec::new();
-        let mut alive =
-            connection.flush().is_ok() && connection.receive(|message| messages.push(message)).is_ok();
-        if alive {
-            self.connection = Some(connection);
-        }
-        for message in messages {
-            alive &= self.obey(message).is_ok();
-        }
-        if !alive {
-            self.connection = None;
-            self.forget_reader();
-        }
-    }
-
-    fn obey(&mut self, message: ToHolder) -> Result<(), Overrun> {
-        match message {
-            ToHolder::Stdin(bytes) => {
-                self.input.push(&bytes)?;
-                self.feed();
-            }
-            ToHolder::StdinEof if self.terminal.is_none() => {
-                self.input.end();
-                self.feed();
-            }
-            // A terminal's end of input is a byte like any other; a second start is nobody's.
-            ToHolder::StdinEof | ToHolder::Start(_) => {}
-            ToHolder::Resize { cols, rows } => {
-                if let Some(terminal) = &self.terminal {
-                    spawn::resize(terminal, cols, rows);
-                }
-            }
-            ToHolder::Signal(number) => self.signal(number),
-            ToHolder::Kill { grace_ms } => self.kill(Cause::Cancel, bounded_grace(grace_ms)),
-            ToHolder::Floor(floor) => self.log.set_floor(floor),
-            ToHolder::Arm => self.armed = true,
-            ToHolder::Status => self.tell(&FromHolder::Status(self.status())),
-        }
-        Ok(())
-    }
-
-    fn signal(&self, number: i32) {
-        let group = match &self.terminal {
-            Some(terminal) => spawn::foreground_group(terminal),
-            None => self.death.is_none().then_some(self.pid),
-        };
-        if let Some(group) = group {
-            // The group may be gone already, which is what most signals are sent for.
-            let _ = sys::signal_group(group, number);
-        }
-    }
-
-    fn tell_end(&mut self) {
-        let end = self.log.end();
-        if self.armed && end > self.told_end {
-            self.armed = false;
-            self.told_end = end;
-            self.tell(&FromHolder::Output { end });
-        }
-    }
-
-    fn tell(&mut self, message: &FromHolder) {
-        if let Some(connection) = &mut self.connection
-            && connection.send(message).is_err()
-        {
-            self.connection = None;
-            self.forget_reader();
-        }
-    }
-
     fn finish(mut self) -> Option<Connection> {
         let then = self.death.unwrap_or(Death::Unreaped);
         let ended = match self.stop.take().map(|stop| stop.cause) {
             Some(Cause::Deadline) => Ended::TimedOut { then },
             Some(Cause::LogFailed(detail)) => Ended::LogFailed { detail, then },
-            Some(Cause::Cancel | Cause::Leftovers) | None => Ended::Died(then),
+            Some(Cause::Limit(hit)) => Ended::LimitHit { hit, then },
+            Some(Cause::Leftovers) | None => match limits::told_by(then, &self.limits) {
+                Some(hit) => Ended::LimitHit { hit, then },
+                None => Ended::Died(then),
+            },
+            Some(Cause::Cancel) => Ended::Died(then),
         };
+        if self.terminal.as_ref().is_some_and(Terminal::is_changed) {
+            self.tell_terminal();
+        }
         let mut exit = self.clock.exit(ended, self.log.end());
         exit.cancelled = self.cancelled;
         exit.leftovers_killed = u32::try_from(self.leftovers.len()).unwrap_or(u32::MAX);

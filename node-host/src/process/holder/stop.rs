@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
 
+use session::LimitHit;
+
 use super::super::tree::{self, Identity};
 
 /// Time between two KILL rounds. A round catches what was forked during the one before.
@@ -20,6 +22,8 @@ pub(super) enum Cause {
     Cancel,
     /// The deadline passed.
     Deadline,
+    /// It used more than it may.
+    Limit(LimitHit),
     /// The log could not be written.
     LogFailed(String),
     /// The command itself is over; these are what it left behind.
@@ -53,14 +57,15 @@ pub(super) enum HangUp {
 }
 
 impl Stop {
-    /// Sends TERM to everything below this process.
+    /// Sends TERM to everything below this process, unless the KILL follows at once.
     pub(super) fn begin(
         cause: Cause,
         grace: Duration,
         leader: Option<Leader>,
         hit: &mut HashSet<Identity>,
     ) -> Stop {
-        for process in tree::descendants(getpid()) {
+        let asked = if grace.is_zero() { Vec::new() } else { tree::descendants(getpid()) };
+        for process in asked {
             process.signal(Signal::TERM);
             if leader.is_some_and(|l| l.hang_up == HangUp::Send) {
                 process.signal(Signal::HUP);

@@ -84,6 +84,11 @@ impl<'a> Cursor<'a> {
         self.value.as_bool().ok_or_else(|| self.refuse("expected true or false"))
     }
 
+    /// A whole number.
+    pub(super) fn integer(&self) -> Result<i64, Refusal> {
+        self.value.as_i64().ok_or_else(|| self.refuse("expected a whole number"))
+    }
+
     /// A whole number that is not negative.
     pub(super) fn count(&self) -> Result<usize, Refusal> {
         let count = self.value.as_u64().and_then(|count| usize::try_from(count).ok());

@@ -1,4 +1,5 @@
-//! One `tools.exec` object, and what two of them make together (policy spec §1.6, §4.1, §4.4, §5).
+//! One `tools.exec` object, and what two of them make together (policy spec §1.6, §4.1, §4.4, §5; runtime
+//! spec §0.4).
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -12,6 +13,9 @@ use super::{
     cursor::{Cursor, Refusal},
     reviewer::ReviewerConfig,
 };
+
+/// Spellings of the time limit, the newest first; where several are there it holds.
+const TIMEOUT: [&str; 3] = ["timeoutSeconds", "timeoutSec", "timeout"];
 
 const HOSTS: [&str; 4] = ["auto", "sandbox", "gateway", "node"];
 
@@ -28,6 +32,10 @@ pub(super) struct ExecLayer {
     command_highlighting: Option<bool>,
     reviewer: Option<ReviewerConfig>,
     approval_running_notice_ms: Option<u64>,
+    notify_on_exit: Option<bool>,
+    notify_on_exit_empty_success: Option<bool>,
+    timeout_seconds: Option<u64>,
+    background_ms: Option<u64>,
 }
 
 /// The two ways to write a policy. One object uses one of them.
@@ -65,6 +73,16 @@ impl ExecLayer {
                 .member("approvalRunningNoticeMs")?
                 .map(|ms| ms.count().map(|ms| ms as u64))
                 .transpose()?,
+            notify_on_exit: exec.member("notifyOnExit")?.map(|flag| flag.flag()).transpose()?,
+            notify_on_exit_empty_success: exec
+                .member("notifyOnExitEmptySuccess")?
+                .map(|flag| flag.flag())
+                .transpose()?,
+            timeout_seconds: read_timeout(exec)?,
+            background_ms: exec
+                .member("backgroundMs")?
+                .map(|ms| ms.count().map(|ms| ms as u64))
+                .transpose()?,
             reviewer: exec.member("reviewer")?.map(|reviewer| ReviewerConfig::read(&reviewer)).transpose()?,
         })
     }
@@ -100,6 +118,18 @@ fn read_host(host: &Cursor<'_>) -> Result<String, Refusal> {
     } else {
         Err(host.refuse(format!("expected one of {}", HOSTS.join(", "))))
     }
+}
+
+/// The time limit of commands; 0 or less is none (runtime spec §0.4).
+fn read_timeout(exec: &Cursor<'_>) -> Result<Option<u64>, Refusal> {
+    let mut read = None;
+    // A spelling that does not hold must still make sense.
+    for name in TIMEOUT {
+        if let Some(seconds) = exec.member(name)? {
+            read = read.or(Some(seconds.integer()?));
+        }
+    }
+    Ok(read.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0))
 }
 
 /// Profiles by their lower-cased name, as names of safe bins are compared.
@@ -156,6 +186,10 @@ impl Layering {
         replace(&mut rest.safe_bins, layer.safe_bins.as_ref());
         replace(&mut rest.command_highlighting, layer.command_highlighting.as_ref());
         replace(&mut rest.approval_running_notice_ms, layer.approval_running_notice_ms.as_ref());
+        replace(&mut rest.notify_on_exit, layer.notify_on_exit.as_ref());
+        replace(&mut rest.notify_on_exit_empty_success, layer.notify_on_exit_empty_success.as_ref());
+        replace(&mut rest.timeout_seconds, layer.timeout_seconds.as_ref());
+        replace(&mut rest.background_ms, layer.background_ms.as_ref());
         // As a whole: the key for one endpoint must not go to another.
         replace(&mut rest.reviewer, layer.reviewer.as_ref());
         for dir in &layer.trusted_dirs {
@@ -177,6 +211,10 @@ impl Layering {
             auto_review: self.mode.map_or(AutoReview::Off, |mode| mode.policy().auto_review),
             reviewer: rest.reviewer,
             approval_running_notice_ms: rest.approval_running_notice_ms,
+            notify_on_exit: rest.notify_on_exit,
+            notify_on_exit_empty_success: rest.notify_on_exit_empty_success,
+            timeout_seconds: rest.timeout_seconds,
+            background_ms: rest.background_ms,
             mode: self.mode,
             host: rest.host,
             node: rest.node,

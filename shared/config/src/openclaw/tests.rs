@@ -68,6 +68,10 @@ fn nothing_configured() {
         auto_review: AutoReview::Off,
         reviewer: None,
         approval_running_notice_ms: None,
+        notify_on_exit: None,
+        notify_on_exit_empty_success: None,
+        timeout_seconds: None,
+        background_ms: None,
         mode: None,
         host: None,
         node: None,
@@ -168,6 +172,10 @@ fn the_other_keys_and_their_layers() {
         auto_review: AutoReview::Off,
         reviewer: None,
         approval_running_notice_ms: Some(250),
+        notify_on_exit: None,
+        notify_on_exit_empty_success: None,
+        timeout_seconds: Some(5),
+        background_ms: None,
         mode: None,
         host: Some("auto".into()),
         node: Some("desk".into()),
@@ -431,4 +439,45 @@ fn what_cannot_be_edited_says_what_to_do() {
         }
     }
     assert!(matches!(Config::edit("{", &["a"], json!(1)), Err(ConfigError::Malformed { .. })));
+}
+
+#[test]
+fn background_commands() {
+    // What all agents have, what one has; then its limit, its time in the foreground, and what it is told.
+    type Found = (Option<u64>, Option<u64>, Option<bool>, Option<bool>);
+    let table: [(&str, &str, Found); 9] = [
+        ("", "", (None, None, None, None)),
+        ("timeoutSeconds: 5, backgroundMs: 0", "", (Some(5), Some(0), None, None)),
+        ("timeoutSeconds: 5", "timeoutSeconds: 6", (Some(6), None, None, None)),
+        ("timeoutSeconds: 5", "timeoutSeconds: 0", (Some(5), None, None, None)),
+        ("timeoutSeconds: -1", "", (None, None, None, None)),
+        ("timeout: 7", "", (Some(7), None, None, None)),
+        ("timeout: 7, timeoutSec: 8", "", (Some(8), None, None, None)),
+        ("timeout: 7, timeoutSec: 8, timeoutSeconds: 9", "", (Some(9), None, None, None)),
+        (
+            "notifyOnExit: true",
+            "notifyOnExit: false, notifyOnExitEmptySuccess: true",
+            (None, None, Some(false), Some(true)),
+        ),
+    ];
+    for (global, agent, want) in table {
+        let exec = layered(global, agent);
+        let found = (
+            exec.timeout_seconds,
+            exec.background_ms,
+            exec.notify_on_exit,
+            exec.notify_on_exit_empty_success,
+        );
+        assert_eq!(found, want, "{global} / {agent}");
+    }
+    let bad = [
+        ("timeoutSeconds: 1.5", "timeoutSeconds: expected a whole number"),
+        ("timeoutSeconds: 1, timeout: 'x'", "timeout: expected a whole number"),
+        ("backgroundMs: -1", "backgroundMs: expected a whole number, 0 or more"),
+        ("notifyOnExit: 1", "notifyOnExit: expected true or false"),
+    ];
+    for (exec, want) in bad {
+        let found = refused(&format!("{{ tools: {{ exec: {{ {exec} }} }} }}"));
+        assert_eq!(found, format!("line 1: tools.exec.{want}"));
+    }
 }

@@ -1,0 +1,157 @@
+//! Waiting for something in a session.
+
+use std::time::Duration;
+
+use fault::Fault;
+use proto::v1::{self as pb, read_text::Fired};
+use session::view::Cleaner;
+use session::view::Watcher;
+use tokio::time::Instant;
+
+use super::{unreadable, watcher};
+use crate::process::holder::unix_ms;
+use crate::process::reads;
+use crate::sessions::{LogReader, Read, Session};
+
+/// The longest wait; a caller who wants more asks again.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked whether a process reads its input.
+const LOOK: Duration = Duration::from_millis(20);
+/// Looks in a row that must say so, without output in between: a program that reads in passing does not wait.
+const LOOKS: u32 = 2;
+/// Bytes read in one go.
+const BLOCK: usize = 64 * 1024;
+
+/// How a wait ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) fired: Fired,
+    /// What matched, and the offsets of its bytes.
+    pub(super) matched: Option<(u64, u64, String)>,
+}
+
+impl From<Fired> for Ended {
+    fn from(fired: Fired) -> Self {
+        Self { fired, matched: None }
+    }
+}
+
+/// Waits for the first of what is asked for, seen from `from` on. Where nothing is asked for, only time and the end of
+/// the session count.
+pub(super) async fn until(session: &Session, from: u64, wait: &pb::Wait) -> Result<Ended, Fault> {
+    let deadline = Instant::now() + Duration::from_millis(wait.timeout_ms).min(WAIT_MAX);
+    let mut pattern = watcher(wait)?.map(|watcher| Pattern::new(session, from, watcher));
+    let mut progress = session.progress();
+    let mut heard = Heard::new(session);
+    let mut looks = 0;
+    loop {
+        let (end, over) = {
+            let progress = progress.borrow_and_update();
+            (progress.end, progress.exit.is_some())
+        };
+        if heard.to(end) {
+            looks = 0;
+        }
+        if let Some(pattern) = &mut pattern
+            && let Some(matched) = pattern.look(end)?
+        {
+            return Ok(Ended { fired: Fired::Pattern, matched: Some(matched) });
+        }
+        if over {
+            return Ok(Fired::Exit.into());
+        }
+        if wait.bytes > 0 && end.saturating_sub(from) >= wait.bytes {
+            return Ok(Fired::Bytes.into());
+        }
+        let now = Instant::now();
+        let idle_at = (wait.idle_ms > 0).then(|| heard.at + Duration::from_millis(wait.idle_ms));
+        if idle_at.is_some_and(|at| at <= now) {
+            return Ok(Fired::Idle.into());
+        }
+        if wait.reads_input {
+            let info = session.info();
+            looks = if info.stdin_open && info.pid.and_then(reads::reads_input) == Some(true) {
+                looks + 1
+            } else {
+                0
+            };
+            if looks >= LOOKS {
+                return Ok(Fired::ReadsInput.into());
+            }
+        }
+        if deadline <= now {
+            return Ok(Fired::Timeout.into());
+        }
+        // The holder tells at once where somebody waits for the next byte.
+        session.want_output(end);
+        let look_at = wait.reads_input.then(|| now + LOOK);
+        let next = [Some(deadline), idle_at, look_at].into_iter().flatten().min().unwrap_or(deadline);
+        tokio::select! {
+            changed = progress.changed() => if changed.is_err() {
+                return Ok(Fired::Exit.into());
+            },
+            () = tokio::time::sleep_until(next) => {}
+        }
+    }
+}
+
+/// When the last output was.
+struct Heard {
+    end: u64,
+    at: Instant,
+}
+
+impl Heard {
+    fn new(session: &Session) -> Self {
+        let since = session.last_output_unix_ms().unwrap_or(session.info().started_unix_ms);
+        let ago = Duration::from_millis(unix_ms().saturating_sub(since));
+        let now = Instant::now();
+        Self { end: session.end(), at: now.checked_sub(ago).unwrap_or(now) }
+    }
+
+    /// Whether there is more than before.
+    fn to(&mut self, end: u64) -> bool {
+        let more = end > self.end;
+        if more {
+            (self.end, self.at) = (end, Instant::now());
+        }
+        more
+    }
+}
+
+/// A pattern in what is new.
+struct Pattern {
+    reader: LogReader,
+    cleaner: Cleaner,
+    watcher: Watcher,
+}
+
+impl Pattern {
+    fn new(session: &Session, from: u64, watcher: Watcher) -> Self {
+        Self { reader: session.reader(from), cleaner: Cleaner::default(), watcher }
+    }
+
+    fn look(&mut self, end: u64) -> Result<Option<(u64, u64, String)>, Fault> {
+        while self.reader.position() < end {
+            match self.reader.next(BLOCK).map_err(|error| unreadable(&error))? {
+                Read::Data(records) => {
+                    for record in records {
+                        let watcher = &mut self.watcher;
+                        self.cleaner.push(record.stream, record.offset, &record.bytes, &mut |glyph| {
+                            watcher.push(glyph)
+                        });
+                    }
+                    if let Some(matched) = self.watcher.matched() {
+                        return Ok(Some(matched));
+                    }
+                }
+                Read::Gap { from, to } => {
+                    let watcher = &mut self.watcher;
+                    self.cleaner.gap(from, to, &mut |glyph| watcher.push(glyph));
+                }
+                Read::Empty | Read::End => break,
+            }
+        }
+        Ok(None)
+    }
+}
