@@ -32,6 +32,16 @@ pub enum OnClose {
 }
 
 impl OnClose {
+    /// The wish of a caller who starts a command. What it says about a disconnect counts before what it says about its
+    /// own leaving: the two are the same to it.
+    pub fn of_exec(request: &pb::ExecRequest) -> Self {
+        match request.on_disconnect.as_ref().and_then(|on| on.policy.as_ref()) {
+            Some(pb::on_disconnect::Policy::Kill(_)) => Self::Kill,
+            Some(_) => Self::Keep,
+            None => Self::of(request.on_close()),
+        }
+    }
+
     /// The wish of a caller who starts a command.
     pub fn of(wire: pb::OnClose) -> Self {
         match wire {
@@ -122,9 +132,15 @@ impl Follow {
         let outcome = self.follow().await;
         self.done.cancel();
         match outcome {
-            Outcome::Finished | Outcome::Detached => {}
+            Outcome::Finished => {}
+            // From here on nobody looks after it, on purpose.
+            Outcome::Detached if self.on_close == OnClose::Kill => {
+                keep(&self.gateway, self.node, &self.session)
+            }
+            Outcome::Detached => {}
             // Asked to be left alone just before it hung up.
-            Outcome::Gone if self.on_close == OnClose::Keep || self.detach.is_cancelled() => {}
+            Outcome::Gone if self.detach.is_cancelled() => keep(&self.gateway, self.node, &self.session),
+            Outcome::Gone if self.on_close == OnClose::Keep => {}
             Outcome::Gone => {
                 tracing::info!(session = self.session, "caller is gone, killing its command");
                 kills::kill(&self.gateway, self.node, self.session.clone());
@@ -240,6 +256,22 @@ impl Follow {
         // A caller that is gone needs no error.
         let _ = self.events.send(Err(fault.into())).await;
     }
+}
+
+/// Tells the node that a session goes on without its caller; now, or as soon as it is back.
+fn keep(gateway: &Arc<Gateway>, node: Fingerprint, session: &str) {
+    let (gateway, session) = (Arc::clone(gateway), session.to_owned());
+    tokio::spawn(async move {
+        let policy = pb::OnDisconnect { policy: Some(pb::on_disconnect::Policy::Keep(true)) };
+        let lease = pb::LeaseRequest {
+            session_id: session.clone(),
+            agent_id: String::new(),
+            on_disconnect: Some(policy),
+        };
+        if let Err(fault) = crate::tools::ask_when_back(&gateway, node, &session, lease).await {
+            tracing::warn!(session, %fault, "its node could not be told that it goes on");
+        }
+    });
 }
 
 /// The caller does not read any more.

@@ -132,7 +132,9 @@ fn command(gateway: &Arc<Gateway>, node: &Fingerprint, session: &str, frame: cli
             Command::Resize(pb::ResizeRequest { session_id, size: Some(size) })
         }
         client_frame::Frame::Signal(signal) => Command::Signal(pb::SignalRequest { session_id, signal }),
-        client_frame::Frame::Kill(true) => Command::Kill(pb::KillRequest { session_id, grace_ms: 0 }),
+        client_frame::Frame::Kill(true) => {
+            Command::Kill(pb::KillRequest { session_id, ..pb::KillRequest::default() })
+        }
         _ => return,
     };
     if let Command::Kill(kill) = command {

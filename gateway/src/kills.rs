@@ -37,14 +37,19 @@ pub(crate) fn kill(gateway: &Arc<Gateway>, node: Fingerprint, name: String) {
 async fn until_answered(gateway: &Gateway, node: &Fingerprint, name: &str) {
     loop {
         let Ok(link) = comes_back(gateway, node, WITHIN).await else { return };
-        // By list, since a run id may be all that is known of it.
+        // By list, since a run id may be all that is known of it. A run that is not there yet is not to start any more.
         let Ok(sessions) = sessions_of(&link).await else {
             link.closed().await;
             continue;
         };
         let wanted = |s: &&pb::SessionInfo| s.session_id == name || s.run_id == name;
-        let Some(session) = sessions.iter().find(wanted).filter(|s| s.exit.is_none()) else { return };
-        let kill = pb::KillRequest { session_id: session.session_id.clone(), grace_ms: 0 };
+        let kill = match sessions.iter().find(wanted) {
+            Some(session) if session.exit.is_some() => return,
+            Some(session) => {
+                pb::KillRequest { session_id: session.session_id.clone(), ..pb::KillRequest::default() }
+            }
+            None => pb::KillRequest { run_id: name.to_owned(), ..pb::KillRequest::default() },
+        };
         match link.request(Command::Kill(kill), ANSWER).await {
             Ok(_) | Err(Unanswered::Refused(_)) => return,
             Err(Unanswered::NotSent(_) | Unanswered::Lost(_)) => link.closed().await,

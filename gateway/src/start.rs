@@ -297,6 +297,19 @@ pub(crate) async fn attach(
             format!("session {} has {} bytes so far", session.session_id, session.end_offset),
         ));
     }
+    // Whoever attaches so that the command ends with them takes the lease over; the node holds to it without us.
+    let policy = request.on_disconnect.or_else(|| {
+        let kill = pb::OnDisconnect { policy: Some(pb::on_disconnect::Policy::Kill(true)) };
+        (on_close == OnClose::Kill).then_some(kill)
+    });
+    if let Some(policy) = policy.filter(|_| session.exit.is_none()) {
+        let lease = pb::LeaseRequest {
+            session_id: session.session_id.clone(),
+            agent_id: String::new(),
+            on_disconnect: Some(policy),
+        };
+        link.request(Command::Lease(lease), LIST_TIMEOUT).await.map_err(Unanswered::fault)?;
+    }
     let reader = link.read(&session.session_id, request.from_offset, on_close == OnClose::Kill)?;
     Ok(Started {
         link,

@@ -169,10 +169,22 @@ pub trait Store: Send + Sync + Debug {
     /// Forgets those that ended before a moment, those beyond the newest `keep` that ended, and ends that nobody took
     /// since that moment.
     fn forget_tasks(&self, before: UnixMs, keep: u32) -> Result<(), StoreError>;
-    /// How far the newest command of a session was read; none where there is no such command.
-    fn task_cursor(&self, node_id: &str, session_id: &str) -> Result<Option<u64>, StoreError>;
+    /// How far the newest command of a session was read; none where there is no such command that runs or ended since a
+    /// moment.
+    fn task_cursor(
+        &self,
+        node_id: &str,
+        session_id: &str,
+        ended_since: UnixMs,
+    ) -> Result<Option<u64>, StoreError>;
     /// Notes how far it was read; yields whether there is such a command.
-    fn set_task_cursor(&self, node_id: &str, session_id: &str, offset: u64) -> Result<bool, StoreError>;
+    fn set_task_cursor(
+        &self,
+        node_id: &str,
+        session_id: &str,
+        ended_since: UnixMs,
+        offset: u64,
+    ) -> Result<bool, StoreError>;
     /// Queues the end of the command whose run, session and node the notice names, if it is still to be told. Beyond
     /// `most` of one agent's session the oldest go.
     fn queue_completion(&self, notice: &pb::Notice, most: u32) -> Result<Completed, StoreError>;

@@ -35,6 +35,9 @@ const KEPT_MS: UnixMs = 7 * 24 * 3600 * 1000;
 const KEPT_MAX: u32 = 1000;
 /// Ends that came before their command was in the ledger: foreground commands, mostly, that may still go there.
 const EARLY_MAX: usize = 2048;
+/// How long the reading of a session that has ended, or that is outside the ledger, is remembered. A node keeps what
+/// ended for half an hour, and then may give its name to another; to read something twice is better than to miss it.
+const CURSOR_MS: UnixMs = 30 * 60 * 1000;
 /// Sessions outside the ledger whose reading is remembered.
 const CURSORS_MAX: usize = 4096;
 /// Answer to a question about the end of some output.
@@ -56,8 +59,8 @@ pub(crate) struct Tasks {
     /// Oldest first, with their nodes. Locked over each look into the ledger, so that a command and its end do not miss
     /// each other.
     early: Mutex<VecDeque<(String, pb::SessionEnded)>>,
-    /// Of sessions that are not in the ledger, by node and name.
-    cursors: Mutex<HashMap<(String, String), u64>>,
+    /// Of sessions that are not in the ledger, by node and name; with the time of their last reading.
+    cursors: Mutex<HashMap<(String, String), (u64, UnixMs)>>,
     /// Counts the ends that were queued.
     queued: watch::Sender<u64>,
     wakes: Arc<Wakes>,
@@ -268,11 +271,13 @@ impl Tasks {
 
     /// How far the agent has read a session by `poll`.
     pub(crate) fn cursor(&self, node_id: &str, session_id: &str) -> u64 {
-        match self.store.task_cursor(node_id, session_id) {
+        let since = clock::now_ms() - CURSOR_MS;
+        match self.store.task_cursor(node_id, session_id, since) {
             Ok(Some(offset)) => offset,
             Ok(None) => {
                 let key = (node_id.to_owned(), session_id.to_owned());
-                self.cursors.lock().get(&key).copied().unwrap_or_default()
+                let found = self.cursors.lock().get(&key).copied();
+                found.filter(|(_, at)| *at >= since).map_or(0, |(offset, _)| offset)
             }
             Err(error) => {
                 tracing::error!(%error, "a session is read from its start");
@@ -286,16 +291,20 @@ impl Tasks {
     /// # Errors
     /// It could not be written down.
     pub(crate) fn set_cursor(&self, node_id: &str, session_id: &str, offset: u64) -> Result<(), Fault> {
-        if self.store.set_task_cursor(node_id, session_id, offset).map_err(store_fault)? {
+        let now = clock::now_ms();
+        let since = now - CURSOR_MS;
+        if self.store.set_task_cursor(node_id, session_id, since, offset).map_err(store_fault)? {
             return Ok(());
         }
         let key = (node_id.to_owned(), session_id.to_owned());
         let mut cursors = self.cursors.lock();
         if cursors.len() >= CURSORS_MAX && !cursors.contains_key(&key) {
-            // Those sessions are read once more, nothing is lost.
+            cursors.retain(|_, (_, at)| *at >= since);
+        }
+        if cursors.len() >= CURSORS_MAX && !cursors.contains_key(&key) {
             cursors.clear();
         }
-        cursors.insert(key, offset);
+        cursors.insert(key, (offset, now));
         Ok(())
     }
 }

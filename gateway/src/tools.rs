@@ -13,15 +13,18 @@ mod state;
 mod typing;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fault::{ErrorCode, ExitClass, Fault};
-use proto::v1 as pb;
+use identity::Fingerprint;
+use proto::v1::{self as pb, request::Command};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::gateway::Gateway;
 use args::Args;
+pub(crate) use exec::parse_size;
 pub(crate) use state::ToolState;
 
 /// Longest arguments, in bytes.
@@ -74,6 +77,18 @@ impl From<Answer> for pb::ToolResult {
     fn from(answer: Answer) -> Self {
         Self { text: answer.text, details_json: answer.details.to_string(), is_error: answer.is_error }
     }
+}
+
+/// Changes a session's lease, once its node is there: at most as long as the node itself waits for a lost link.
+pub(crate) async fn ask_when_back(
+    gateway: &Gateway,
+    node: Fingerprint,
+    session: &str,
+    lease: pb::LeaseRequest,
+) -> Result<(), Fault> {
+    crate::start::comes_back(gateway, &node, session::lease::LINK_GRACE).await?;
+    let found = state::Found { node, session: session.to_owned() };
+    locate::ask(gateway, &found, Command::Lease(lease), Duration::ZERO).await.map(|_| ())
 }
 
 /// Calls a tool and tells its caller what comes of it.

@@ -225,6 +225,8 @@ fn start_fault(error: &StartError) -> Fault {
             .hint("a run id belongs to one input; use a new id for another command"),
         StartError::Forgotten { .. } => Fault::new(ErrorCode::SessionEnded, error.to_string())
             .hint("use a new run id to run the command once more"),
+        StartError::Cancelled { .. } => Fault::new(ErrorCode::Cancelled, error.to_string())
+            .hint("nothing ran; use a new run id to run the command"),
         StartError::TooManySessions { .. } => Fault::new(ErrorCode::SessionLimit, error.to_string())
             .hint("end some: `gateway sessions`, `gateway kill`"),
         StartError::Record(_) | StartError::Holder(_) | StartError::TooLong(_) | StartError::HandOver(_) => {

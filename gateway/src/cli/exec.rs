@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use clap::Args;
 use fault::{ErrorCode, Fault};
 use node_host::enforce::{ask_to_wire, security_to_wire};
+use node_host::on_disconnect_to_wire;
 use policy::{Ask, Security};
 use proto::v1::{self as pb, client_frame};
+use session::OnDisconnect;
 
 use super::{Common, terminal};
 pub(super) use follow::{Follower, Leave, new_run_id};
@@ -63,9 +65,48 @@ pub(super) struct ExecArgs {
     /// Name this run: the same id is never started twice.
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
+    /// What becomes of the command when nobody looks after it: keep, kill, or keep-for:<duration>
+    /// [default: kill; with --detach: keep].
+    #[arg(long, value_name = "POLICY")]
+    on_disconnect: Option<OnDisconnect>,
+    /// Bounds on what the command may use.
+    #[command(flatten)]
+    limits: LimitArgs,
     /// The command and its arguments, run as they are, without a shell between.
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// Bounds on what a command may use.
+#[derive(Debug, Args)]
+struct LimitArgs {
+    /// End the command when its processes hold more memory than this together, as 512m or 2g.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    limit_memory: Option<u64>,
+    /// End the command when it has more processes and threads than this.
+    #[arg(long, value_name = "N")]
+    limit_pids: Option<u32>,
+    /// End the command when its processes used more processor time than this together, in seconds.
+    #[arg(long, value_name = "S")]
+    limit_cpu: Option<u64>,
+    /// No file that the command writes may be larger than this.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    limit_file_size: Option<u64>,
+    /// Keep no more output than this: the first part and the latest.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    limit_output: Option<u64>,
+}
+
+impl From<&LimitArgs> for pb::Limits {
+    fn from(args: &LimitArgs) -> Self {
+        Self {
+            memory_bytes: args.limit_memory.unwrap_or_default(),
+            pids: args.limit_pids.unwrap_or_default(),
+            cpu_ms: args.limit_cpu.unwrap_or_default().saturating_mul(1000),
+            file_bytes: args.limit_file_size.unwrap_or_default(),
+            log_bytes: args.limit_output.unwrap_or_default(),
+        }
+    }
 }
 
 /// What happens where a person must be asked first.
@@ -106,6 +147,9 @@ pub(super) struct AttachArgs {
     /// Send this process's input to the command.
     #[arg(long)]
     stdin: bool,
+    /// Take the session over: what becomes of it when nobody looks after it, from now on.
+    #[arg(long, value_name = "POLICY")]
+    on_disconnect: Option<OnDisconnect>,
 }
 
 pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
@@ -137,6 +181,8 @@ pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
         security: args.security.map_or(pb::Security::Unspecified, security_to_wire).into(),
         ask: args.ask.map_or(pb::Ask::Unspecified, ask_to_wire).into(),
         approval_wait: pb::ApprovalWait::from(&args.approval).into(),
+        on_disconnect: args.on_disconnect.map(on_disconnect_to_wire),
+        limits: Some(pb::Limits::from(&args.limits)).filter(|limits| *limits != pb::Limits::default()),
         ..pb::ExecRequest::default()
     };
     let source = match (args.pty && !args.detach, args.stdin && !args.detach) {
@@ -148,7 +194,11 @@ pub(super) async fn exec(common: &Common, args: ExecArgs) -> Result<u8, Fault> {
         connection: common.connect().await?,
         renderer: Renderer::new(common.json),
         source,
-        leave: if args.detach { Leave::AtOnce } else { Leave::KillsIt },
+        leave: match args.on_disconnect {
+            _ if args.detach => Leave::AtOnce,
+            None | Some(OnDisconnect::Kill) => Leave::KillsIt,
+            Some(OnDisconnect::Keep | OnDisconnect::KeepFor(_)) => Leave::KeepsIt,
+        },
     };
     follower.run(client_frame::Frame::Start(request)).await
 }
@@ -160,6 +210,7 @@ pub(super) async fn attach(common: &Common, args: AttachArgs) -> Result<u8, Faul
         node: args.node.clone().unwrap_or_default(),
         from_offset: args.from,
         on_close: pb::OnClose::Keep.into(),
+        on_disconnect: args.on_disconnect.map(on_disconnect_to_wire),
         ..pb::AttachRequest::default()
     };
     let follower = Follower {
@@ -177,6 +228,13 @@ fn deadline(seconds: u64) -> pb::Deadline {
         seconds => pb::deadline::Limit::TimeoutMs(seconds.saturating_mul(1000)),
     };
     pb::Deadline { limit: Some(limit) }
+}
+
+/// Bytes, or as `512m`, `2g`.
+fn parse_size(text: &str) -> Result<u64, String> {
+    crate::tools::parse_size(text)
+        .filter(|size| *size > 0)
+        .ok_or_else(|| format!("`{text}` is no size, as 512m or 2g"))
 }
 
 fn parse_env(text: &str) -> Result<(String, String), String> {

@@ -25,6 +25,9 @@ pub(super) struct KillArgs {
     /// Time between TERM and KILL, milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0, hide_default_value = true)]
     grace_ms: u64,
+    /// The run of this id may not have started yet: then it will not start any more.
+    #[arg(long, requires = "node")]
+    before_start: bool,
 }
 
 pub(super) async fn list(common: &Common, args: ListArgs) -> Result<u8, Fault> {
@@ -80,6 +83,7 @@ pub(super) async fn kill(common: &Common, args: KillArgs) -> Result<u8, Fault> {
         session: args.session,
         node: args.node.unwrap_or_default(),
         grace_ms: args.grace_ms,
+        before_start: args.before_start,
     };
     let reply = common
         .connect()
@@ -89,7 +93,14 @@ pub(super) async fn kill(common: &Common, args: KillArgs) -> Result<u8, Fault> {
         .await
         .map_err(|status| Fault::from_status(&status))?
         .into_inner();
-    let session = reply.session.unwrap_or_default();
+    let Some(session) = reply.session else {
+        if common.json {
+            print_json(&json!({ "cancelled": true }));
+        } else {
+            say_line!("it has not started, and will not start any more");
+        }
+        return Ok(0);
+    };
     if common.json {
         print_json(&json!({ "requested": true, "sessionId": session.session_id }));
     } else {

@@ -73,7 +73,11 @@ pub(super) async fn stop_task(
     if !start::sessions_of(&link).await?.iter().any(is_it) {
         return Err(ended(&task).into());
     }
-    let kill = Command::Kill(pb::KillRequest { session_id: task.session_id.clone(), grace_ms: 0 });
+    let kill = Command::Kill(pb::KillRequest {
+        session_id: task.session_id.clone(),
+        grace_ms: 0,
+        ..pb::KillRequest::default()
+    });
     link.request(kill, ANSWER).await.map_err(|unanswered| unanswered.fault())?;
     Ok(Response::new(pb::StopTaskReply { task: Some(task) }))
 }

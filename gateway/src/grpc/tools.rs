@@ -39,7 +39,7 @@ impl Tools for Service {
         let caller = self.require(&request, Role::Write)?;
         let request = for_agent(&caller, request.into_inner())?;
         let name = caller.name().to_owned();
-        let on_close = OnClose::of(request.on_close());
+        let on_close = OnClose::of_exec(&request);
         Ok(Response::new(self.stream(self.starter(request, name), on_close, None)))
     }
 
@@ -54,7 +54,7 @@ impl Tools for Service {
         match first {
             Some(client_frame::Frame::Start(request)) => {
                 let request = for_agent(&caller, request)?;
-                let on_close = OnClose::of(request.on_close());
+                let on_close = OnClose::of_exec(&request);
                 let typing = Typing { writer: (request.input_writer, 0), frames };
                 Ok(Response::new(self.stream(self.starter(request, name), on_close, Some(typing))))
             }
@@ -118,8 +118,16 @@ impl Tools for Service {
     ) -> Result<Response<pb::KillSessionReply>, Status> {
         let caller = self.require(&request, Role::Write)?;
         let request = request.into_inner();
-        let (link, session) =
-            start::find_session(&self.0, &request.session, &request.node, caller.scope()).await?;
+        let found = start::find_session(&self.0, &request.session, &request.node, caller.scope()).await;
+        let (link, session) = match found {
+            Err(fault) if fault.code == ErrorCode::UnknownSession && request.before_start => {
+                let link = self.0.registry.find_connected(&request.node)?;
+                let kill = pb::KillRequest { run_id: request.session, ..pb::KillRequest::default() };
+                link.request(Command::Kill(kill), QUICK).await.map_err(|e| e.fault())?;
+                return Ok(Response::new(pb::KillSessionReply { session: None }));
+            }
+            found => found?,
+        };
         if let Some(exit) = &session.exit {
             let how = match exit.how {
                 Some(pb::exit::How::Code(code)) => format!(" with code {code}"),
@@ -135,6 +143,7 @@ impl Tools for Service {
         let command = Command::Kill(pb::KillRequest {
             session_id: session.session_id.clone(),
             grace_ms: request.grace_ms,
+            run_id: String::new(),
         });
         link.request(command, QUICK).await.map_err(|e| e.fault())?;
         Ok(Response::new(pb::KillSessionReply { session: Some(session) }))
@@ -255,7 +264,7 @@ impl Service {
         name: String,
     ) -> impl FnOnce(EventSender) -> BoxFuture<'static, Result<Begun, Fault>> + Send + 'static {
         let gateway = Arc::clone(&self.0);
-        let on_close = OnClose::of(request.on_close());
+        let on_close = OnClose::of_exec(&request);
         move |events| {
             Box::pin(async move {
                 let caller = Caller {

@@ -246,12 +246,23 @@ impl Store for SqliteStore {
         self.delete_tasks(before, keep)
     }
 
-    fn task_cursor(&self, node_id: &str, session_id: &str) -> Result<Option<u64>, StoreError> {
-        self.read_cursor(node_id, session_id)
+    fn task_cursor(
+        &self,
+        node_id: &str,
+        session_id: &str,
+        ended_since: UnixMs,
+    ) -> Result<Option<u64>, StoreError> {
+        self.read_cursor(node_id, session_id, ended_since)
     }
 
-    fn set_task_cursor(&self, node_id: &str, session_id: &str, offset: u64) -> Result<bool, StoreError> {
-        self.write_cursor(node_id, session_id, offset)
+    fn set_task_cursor(
+        &self,
+        node_id: &str,
+        session_id: &str,
+        ended_since: UnixMs,
+        offset: u64,
+    ) -> Result<bool, StoreError> {
+        self.write_cursor(node_id, session_id, ended_since, offset)
     }
 
     fn queue_completion(&self, notice: &pb::Notice, most: u32) -> Result<Completed, StoreError> {

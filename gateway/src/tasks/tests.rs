@@ -253,6 +253,25 @@ async fn commands_that_their_node_does_not_know_are_over() {
 }
 
 #[tokio::test]
+async fn a_name_that_comes_again_is_read_from_its_start() {
+    let (_dir, gateway) = new();
+    let cursor = |number: u32| gateway.tasks.cursor(NODE, &format!("reef-{number}"));
+    for number in 1..=2 {
+        gateway.tasks.begin(&gateway, task(number), USUAL).unwrap();
+        gateway.tasks.set_cursor(NODE, &format!("reef-{number}"), 7).unwrap();
+    }
+    let long_ago = clock::now_ms() - CURSOR_MS - 1000;
+    gateway.tasks.ended(&gateway, NODE, &end(1, pb::Exit { ended_unix_ms: long_ago, ..code(1) }, ""));
+    gateway.tasks.ended(&gateway, NODE, &end(2, code(1), ""));
+    assert_eq!((cursor(1), cursor(2)), (0, 7));
+    // Now some other session has it.
+    gateway.tasks.set_cursor(NODE, "reef-1", 3).unwrap();
+    assert_eq!(cursor(1), 3);
+    gateway.tasks.begin(&gateway, pb::Task { task_id: "new".to_owned(), ..task(2) }, USUAL).unwrap();
+    assert_eq!(cursor(2), 0);
+}
+
+#[tokio::test]
 async fn the_ledger_and_the_early_ends_are_bounded() {
     let (_dir, gateway) = new();
     let store = &gateway.store;

@@ -22,6 +22,7 @@ use crate::start::{self, Manner, Started};
 use crate::tasks::NotifyOnExit;
 use crate::{clock, kills};
 use call::ExecCall;
+pub(crate) use call::parse_size;
 
 /// Characters of a text for a model (runtime.md §1.11).
 pub(super) const TEXT_CHARS: usize = 16_000;
@@ -43,8 +44,10 @@ const PID_PAUSE: Duration = Duration::from_millis(5);
 pub(super) async fn exec(gateway: &Arc<Gateway>, call: &Call, args: &Args<'_>) -> Result<Answer, Fault> {
     let config = gateway.config.load()?.exec(Some(&call.agent));
     let wanted = ExecCall::read(args, &config, call)?;
-    let manner =
-        Manner { on_close: if wanted.background { OnClose::Keep } else { OnClose::Kill }, follow: false };
+    let manner = Manner {
+        on_close: if wanted.ends_with_call() { OnClose::Kill } else { OnClose::Keep },
+        follow: false,
+    };
     let begun_at = Instant::now();
     let started = match begin(gateway, call, wanted.request(call), manner).await? {
         Outcome::Started(started) => *started,
@@ -126,6 +129,9 @@ impl Run<'_> {
             let looked = tokio::select! {
                 looked = self.look(left.min(STEP), seen) => looked?,
                 () = self.call.events.closed() => {
+                    if !self.wanted.ends_with_call() {
+                        return Err(Fault::new(ErrorCode::Cancelled, "the call was cancelled; its command goes on"));
+                    }
                     tracing::info!(session = self.found.session, "caller is gone, killing its command");
                     kills::kill(self.gateway, self.found.node, self.found.session.clone());
                     return Err(Fault::new(ErrorCode::Cancelled, "the call was cancelled, and its command is ended"));

@@ -113,7 +113,7 @@ impl Target<'_> {
         args.finish()?;
         let state = self.state().await?;
         self.running(&state)?;
-        let kill = pb::KillRequest { session_id: self.id().to_owned(), grace_ms };
+        let kill = pb::KillRequest { session_id: self.id().to_owned(), grace_ms, run_id: String::new() };
         self.act(Command::Kill(kill)).await?;
         Ok(self.done(
             &state,
@@ -203,7 +203,7 @@ impl Target<'_> {
             self.forget().await?;
             return Ok(self.done(&state, format!("Session {} was removed.", self.id())));
         }
-        let kill = pb::KillRequest { session_id: self.id().to_owned(), grace_ms: 0 };
+        let kill = pb::KillRequest { session_id: self.id().to_owned(), ..pb::KillRequest::default() };
         self.act(Command::Kill(kill)).await?;
         // It goes when its end is known; its end is told to nobody.
         self.gateway.tasks.end_was_read(&self.found.node.to_hex(), self.id());

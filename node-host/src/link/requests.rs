@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fault::{ErrorCode, Fault};
 use proto::v1::{self as pb, gateway_frame, node_frame::Frame, reply::Answer, request::Command};
-use session::SessionId;
+use session::{RunId, SessionId};
 use tokio::sync::Semaphore;
 
 use super::NodeOutbox;
@@ -225,7 +225,15 @@ impl Node {
             Command::Kill(request) => {
                 let grace_ms = if request.grace_ms == 0 { enforce::KILL_GRACE_MS } else { request.grace_ms };
                 let grace = Duration::from_millis(grace_ms.min(GRACE_MAX_MS));
-                self.session(&request.session_id)?.kill(grace).await.map_err(|e| control_fault(&e))?;
+                let session = if request.run_id.is_empty() {
+                    Some(self.session(&request.session_id)?)
+                } else {
+                    let run = RunId::parse(&request.run_id).map_err(|e| invalid(format!("run id: {e}")))?;
+                    self.sessions.cancel(&run)
+                };
+                if let Some(session) = session {
+                    session.kill(grace).await.map_err(|e| control_fault(&e))?;
+                }
                 Answer::Done(pb::Done {})
             }
         })

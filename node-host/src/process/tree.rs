@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// The most processes that one walk returns. What is above comes in the next round.
+/// The most processes that one walk shows. What is above comes in the next round.
 const WALK_MAX: usize = 4096;
 
 /// A process, told apart from later ones with the same number.
@@ -35,25 +35,32 @@ impl Process {
     }
 }
 
-/// Every live process below `root`, children before grandchildren. Zombies count as gone.
+/// Every live process below `root`, parents before their children. Zombies count as gone.
 pub(crate) fn descendants(root: Pid) -> Vec<Process> {
-    let mut found = BTreeSet::new();
-    let mut queue = vec![root.as_raw_pid()];
     let mut order = Vec::new();
-    while let Some(parent) = queue.pop() {
-        for child in children(parent) {
+    visit(root, |process| order.push(process));
+    order
+}
+
+/// Shows every live process below `root` as soon as it is found, parents before their children: what is ended while it
+/// is shown starts no others while the walk goes on. Its children are known by then, whatever becomes of it.
+pub(crate) fn visit(root: Pid, mut see: impl FnMut(Process)) {
+    let root = root.as_raw_pid();
+    let mut found = BTreeSet::new();
+    let mut queue = vec![(root, children(root))];
+    while let Some((parent, children_of_it)) = queue.pop() {
+        for child in children_of_it {
             if found.len() >= WALK_MAX || !found.insert(child) {
                 continue;
             }
-            queue.push(child);
+            queue.push((child, children(child)));
             // A child whose parent died between the two looks is a child of the root now.
-            let belongs = |stat: &Stat| stat.parent == parent || stat.parent == root.as_raw_pid();
+            let belongs = |stat: &Stat| stat.parent == parent || stat.parent == root;
             if let Some(process) = open(child, belongs) {
-                order.push(process);
+                see(process);
             }
         }
     }
-    order
 }
 
 fn open(pid: i32, belongs: impl Fn(&Stat) -> bool) -> Option<Process> {

@@ -41,14 +41,23 @@ pub(super) struct Past {
     pub(super) exit: Exit,
 }
 
+/// A run that was cancelled before it started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Cancelled {
+    cancelled: RunId,
+}
+
+/// What is remembered of a run; none: it was cancelled before it started.
+type Entry = Option<Past>;
+
 /// All runs that are remembered.
 #[derive(Debug)]
 pub(super) struct Receipts {
     dir: PathBuf,
     /// Entries before a generation is full.
     generation: usize,
-    newer: HashMap<RunId, Past>,
-    older: HashMap<RunId, Past>,
+    newer: HashMap<RunId, Entry>,
+    older: HashMap<RunId, Entry>,
     /// Lines in the newer file. One run may have two, after a crash.
     lines: usize,
     /// The newer file, once something was written.
@@ -72,22 +81,41 @@ impl Receipts {
 
     /// The run of this name.
     pub(super) fn find(&self, run: &RunId) -> Option<&Past> {
+        self.entry(run)?.as_ref()
+    }
+
+    /// Whether the run was cancelled before it started.
+    pub(super) fn is_cancelled(&self, run: &RunId) -> bool {
+        self.entry(run).is_some_and(Option::is_none)
+    }
+
+    fn entry(&self, run: &RunId) -> Option<&Entry> {
         self.newer.get(run).or_else(|| self.older.get(run))
+    }
+
+    /// A run that has not started will not start any more.
+    pub(super) fn cancel(&mut self, run: &RunId) {
+        self.add(run, &Cancelled { cancelled: run.clone() });
+        self.newer.insert(run.clone(), None);
     }
 
     /// Remembers a run. Call it before its session's directory is removed.
     pub(super) fn remember(&mut self, mut past: Past) {
         cut(&mut past.exit.ended);
+        self.add(&past.run_id, &past);
+        self.newer.insert(past.run_id.clone(), Some(past));
+    }
+
+    fn add(&mut self, run: &RunId, entry: &impl Serialize) {
         if self.lines >= self.generation {
             self.turn();
         }
         self.lines += 1;
-        if let Err(error) = self.write(&past) {
+        if let Err(error) = self.write(entry) {
             // A full disk, usually: removing sessions is what helps. Known until this process ends.
             self.file = None;
-            tracing::warn!(run = %past.run_id, %error, "a finished run could not be written down");
+            tracing::warn!(%run, %error, "the end of a run could not be written down");
         }
-        self.newer.insert(past.run_id.clone(), past);
     }
 
     fn turn(&mut self) {
@@ -101,8 +129,8 @@ impl Receipts {
         }
     }
 
-    fn write(&mut self, past: &Past) -> io::Result<()> {
-        let mut line = serde_json::to_vec(past)?;
+    fn write(&mut self, entry: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let file = match &mut self.file {
             Some(file) => file,
@@ -119,7 +147,7 @@ impl Receipts {
 }
 
 /// The entries of a file and the number of its lines; lines that cannot be read are passed over.
-fn read(path: &Path) -> io::Result<(HashMap<RunId, Past>, usize)> {
+fn read(path: &Path) -> io::Result<(HashMap<RunId, Entry>, usize)> {
     let mut text = Vec::new();
     match File::open(path) {
         Ok(file) => _ = file.take(FILE_MAX).read_to_end(&mut text)?,
@@ -128,8 +156,11 @@ fn read(path: &Path) -> io::Result<(HashMap<RunId, Past>, usize)> {
     }
     let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
     let count = lines.clone().count();
-    let pasts = lines.filter_map(|line| serde_json::from_slice::<Past>(line).ok());
-    Ok((pasts.map(|past| (past.run_id.clone(), past)).collect(), count))
+    let entries = lines.filter_map(|line| {
+        let past = serde_json::from_slice::<Past>(line).map(|past| (past.run_id.clone(), Some(past)));
+        past.or_else(|_| serde_json::from_slice::<Cancelled>(line).map(|run| (run.cancelled, None))).ok()
+    });
+    Ok((entries.collect(), count))
 }
 
 /// Cuts the text of an end.
@@ -208,6 +239,19 @@ mod tests {
         assert_eq!(known(&receipts, 3), [0]);
         receipts.remember(code(2));
         assert_eq!(known(&Receipts::open(dir.path()).unwrap(), 3), [0, 2]);
+    }
+
+    #[test]
+    fn a_run_that_was_cancelled_before_it_started_stays_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let run: RunId = "r9".parse().unwrap();
+        let mut receipts = Receipts::open(dir.path()).unwrap();
+        assert!(!receipts.is_cancelled(&run));
+        receipts.cancel(&run);
+        for receipts in [receipts, Receipts::open(dir.path()).unwrap()] {
+            assert!(receipts.is_cancelled(&run));
+            assert_eq!(receipts.find(&run), None);
+        }
     }
 
     #[test]

@@ -134,6 +134,12 @@ pub enum StartError {
         /// Its end.
         exit: Box<Exit>,
     },
+    /// A kill of the run came before its start.
+    #[error("run {run_id} was cancelled before it started")]
+    Cancelled {
+        /// The id.
+        run_id: RunId,
+    },
     /// No more sessions for now.
     #[error("{max} sessions run on this node, which is its limit")]
     TooManySessions {
@@ -248,6 +254,12 @@ impl Sessions {
     /// The session of this run.
     pub fn find_run(&self, run: &RunId) -> Option<Session> {
         self.0.table.lock().find_run(run).cloned()
+    }
+
+    /// The session of a run that is to be ended. A run that has not started will not start any more, also after a
+    /// restart.
+    pub fn cancel(&self, run: &RunId) -> Option<Session> {
+        self.0.table.lock().cancel(run)
     }
 
     /// The session that a start of this run would find, if it would not start anything.

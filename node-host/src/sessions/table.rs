@@ -68,6 +68,9 @@ impl Table {
             return if same { Ok(Some(session)) } else { conflict(session.id()) };
         }
         match self.receipts.find(run_id) {
+            None if self.receipts.is_cancelled(run_id) => {
+                Err(StartError::Cancelled { run_id: run_id.clone() })
+            }
             None => Ok(None),
             Some(past) if past.input_digest != *input_digest => conflict(&past.session_id),
             Some(past) => {
@@ -137,6 +140,15 @@ impl Table {
         let at = self.by_id.get(id)?.ended_unix_ms()?;
         self.finished_bytes -= self.finished.remove(&(at, id.clone())).unwrap_or_default();
         self.take(id)
+    }
+
+    /// The session of a run that has started; one that has not will not start any more.
+    pub(super) fn cancel(&mut self, run: &RunId) -> Option<Session> {
+        let found = self.find_run(run).cloned();
+        if found.is_none() && self.receipts.find(run).is_none() {
+            self.receipts.cancel(run);
+        }
+        found
     }
 
     /// Takes out one that never ran, as if nobody had asked for it.

@@ -359,6 +359,8 @@ impl Known {
             on_close: on_close.into(),
             input_writer: self.input.id(),
             input_offset: self.input.base(),
+            // As it was.
+            on_disconnect: None,
         })
     }
 }

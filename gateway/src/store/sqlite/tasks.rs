@@ -128,12 +128,19 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn read_cursor(&self, node_id: &str, session_id: &str) -> Result<Option<u64>, StoreError> {
+    pub(super) fn read_cursor(
+        &self,
+        node_id: &str,
+        session_id: &str,
+        ended_since: UnixMs,
+    ) -> Result<Option<u64>, StoreError> {
         self.run("read a cursor", |db| {
-            db.prepare_cached(&format!("SELECT cursor FROM tasks WHERE rowid = {NEWEST}"))?
-                .query_row([node_id, session_id], |row| row.get::<_, i64>(0))
-                .optional()
-                .map(|cursor| cursor.map(i64::cast_unsigned))
+            db.prepare_cached(&format!(
+                "SELECT cursor FROM tasks WHERE rowid = {NEWEST} AND (running = 1 OR ended >= ?3)"
+            ))?
+            .query_row(params![node_id, session_id, ended_since], |row| row.get::<_, i64>(0))
+            .optional()
+            .map(|cursor| cursor.map(i64::cast_unsigned))
         })
     }
 
@@ -141,12 +148,15 @@ impl SqliteStore {
         &self,
         node_id: &str,
         session_id: &str,
+        ended_since: UnixMs,
         offset: u64,
     ) -> Result<bool, StoreError> {
         self.run("store a cursor", |db| {
             let changed = db
-                .prepare_cached(&format!("UPDATE tasks SET cursor = ?3 WHERE rowid = {NEWEST}"))?
-                .execute(params![node_id, session_id, offset.cast_signed()])?;
+                .prepare_cached(&format!(
+                    "UPDATE tasks SET cursor = ?4 WHERE rowid = {NEWEST} AND (running = 1 OR ended >= ?3)"
+                ))?
+                .execute(params![node_id, session_id, ended_since, offset.cast_signed()])?;
             Ok(changed > 0)
         })
     }

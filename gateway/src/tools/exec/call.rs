@@ -166,6 +166,11 @@ impl ExecCall {
         }
     }
 
+    /// Whether the command is ended when its call is cancelled.
+    pub(super) fn ends_with_call(&self) -> bool {
+        !self.background && self.on_disconnect.unwrap_or(OnDisconnect::Kill) == OnDisconnect::Kill
+    }
+
     fn background_policy(&self) -> OnDisconnect {
         self.on_disconnect.unwrap_or(OnDisconnect::Keep)
     }
@@ -265,19 +270,7 @@ fn limits(limits: Option<&Map<String, Value>>) -> Result<pb::Limits, Fault> {
 fn size(args: &Args<'_>, name: &'static str, least: u64) -> Result<u64, Fault> {
     let bytes = match args.value(name) {
         None => return Ok(0),
-        Some(Value::String(text)) => {
-            let text = text.trim().to_lowercase();
-            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-            let (number, unit) = text.split_at(digits);
-            let scale = match unit.trim() {
-                "" | "b" => Some(1_u64),
-                "k" | "kb" | "kib" => Some(1 << 10),
-                "m" | "mb" | "mib" => Some(1 << 20),
-                "g" | "gb" | "gib" => Some(1 << 30),
-                _ => None,
-            };
-            number.parse::<u64>().ok().zip(scale).and_then(|(number, scale)| number.checked_mul(scale))
-        }
+        Some(Value::String(text)) => parse_size(text),
         Some(value) => value.as_u64(),
     };
     match bytes {
@@ -285,6 +278,21 @@ fn size(args: &Args<'_>, name: &'static str, least: u64) -> Result<u64, Fault> {
         Some(_) => Err(invalid(format!("limits.{name} must be at least {least} bytes"))),
         None => Err(invalid(format!("limits.{name} is a number of bytes, or as 512m, 2g"))),
     }
+}
+
+/// Bytes, or as `512m`, `2g`.
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim().to_lowercase();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit.trim() {
+        "" | "b" => 1_u64,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
 }
 
 fn invalid(what: impl Into<String>) -> Fault {

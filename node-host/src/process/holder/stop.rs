@@ -64,15 +64,16 @@ impl Stop {
         leader: Option<Leader>,
         hit: &mut HashSet<Identity>,
     ) -> Stop {
-        let asked = if grace.is_zero() { Vec::new() } else { tree::descendants(getpid()) };
-        for process in asked {
-            process.signal(Signal::TERM);
-            if leader.is_some_and(|l| l.hang_up == HangUp::Send) {
-                process.signal(Signal::HUP);
-            }
-            // A stopped process acts on TERM only when it goes on.
-            process.signal(Signal::CONT);
-            hit.insert(process.identity);
+        if !grace.is_zero() {
+            tree::visit(getpid(), |process| {
+                process.signal(Signal::TERM);
+                if leader.is_some_and(|l| l.hang_up == HangUp::Send) {
+                    process.signal(Signal::HUP);
+                }
+                // A stopped process acts on TERM only when it goes on.
+                process.signal(Signal::CONT);
+                hit.insert(process.identity);
+            });
         }
         Stop { cause, kill_at: Instant::now() + grace, killed_at: None }
     }
@@ -94,10 +95,10 @@ impl Stop {
         if now < self.kill_at {
             return;
         }
-        for process in tree::descendants(getpid()) {
+        tree::visit(getpid(), |process| {
             process.signal(Signal::KILL);
             hit.insert(process.identity);
-        }
+        });
         if let Some(leader) = leader {
             // Not reaped, so neither its number nor its group's can be a stranger's.
             let _ = kill_process_group(leader.pid, Signal::KILL);

@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use crate::process::tree::children;
 
 /// The most processes that one walk looks at.
-const WALK_MAX: usize = 4096;
+const WALK_MAX: usize = 16_384;
 
 /// What a tree uses at one moment.
 ///
