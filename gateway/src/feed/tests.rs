@@ -140,3 +140,154 @@ proptest! {
         });
     }
 }
+
+/// A node that sends from where it is asked to, in pieces, some of them twice or cut together with what came before.
+#[derive(Debug, Clone)]
+enum Step {
+    /// So many bytes more, the first of them repeated.
+    Send(u64, u64),
+    /// So many bytes that are not kept.
+    Lose(u64),
+    /// A reader takes what is there.
+    Take(usize),
+    /// The link is cut; each reader goes on at its own offset over the next one.
+    Cut,
+    /// A reader leaves, another one begins at its offset.
+    Change(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (1_u64..5000, 0_u64..300).prop_map(|(more, again)| Step::Send(more, again)),
+        1 => (1_u64..100).prop_map(Step::Lose),
+        6 => (0_usize..3).prop_map(Step::Take),
+        1 => Just(Step::Cut),
+        1 => (0_usize..3).prop_map(Step::Change),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+/// What one reader has, over all its links.
+struct Mirror {
+    reader: Option<FeedReader>,
+    at: u64,
+}
+
+impl Mirror {
+    /// Takes what is there; yields whether the end came.
+    fn take(&mut self) -> bool {
+        let Some(reader) = &mut self.reader else { return false };
+        while let Some(item) = reader.ready() {
+            match item {
+                Item::Records(records) => {
+                    for record in records {
+                        assert_eq!(record.offset, self.at, "in order, nothing twice");
+                        assert!(record.data.iter().zip(self.at..).all(|(got, offset)| *got == byte(offset)));
+                        self.at += record.data.len() as u64;
+                    }
+                }
+                Item::Gap(gap) => {
+                    assert_eq!(gap.from, self.at);
+                    self.at = gap.to;
+                }
+                Item::Exit(exit) => {
+                    assert_eq!(exit.final_offset, self.at, "the end comes last");
+                    return true;
+                }
+                // It opens a feed of its own at its offset, as after a cut.
+                Item::Lagged | Item::Broken(_) => {
+                    self.reader = None;
+                    return false;
+                }
+                Item::Refused(fault) => panic!("{fault}"),
+            }
+        }
+        false
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn readers_have_all_of_it_once_over_any_number_of_links(steps in steps()) {
+        let (link, _stream) = bed();
+        let mut feed = Arc::new(Feed::new(0, 0, Arc::clone(&link)));
+        let mut gaps: Vec<(u64, u64)> = Vec::new();
+        let mut end = 0;
+        let mut mirrors: Vec<Mirror> = (0..3).map(|_| Mirror { reader: feed.join(0), at: 0 }).collect();
+        // What the node has of [from, to), as it would send it to a new subscription.
+        let send = |feed: &Feed, gaps: &[(u64, u64)], from: u64, to: u64| {
+            let mut at = from;
+            for &(start, stop) in gaps.iter().filter(|(_, stop)| *stop > from) {
+                if start >= to {
+                    break;
+                }
+                if start > at {
+                    feed.push(records(at, start));
+                }
+                feed.push(pb::output::Part::Gap(pb::Gap { from: start.max(at), to: stop.min(to) }));
+                at = stop.min(to);
+            }
+            if at < to {
+                feed.push(records(at, to));
+            }
+        };
+        for step in steps {
+            match step {
+                Step::Send(more, again) => {
+                    let from = end - again.min(end);
+                    // A repeat never reaches back over a gap: the node sends that as a gap.
+                    let from = gaps.last().map_or(from, |(_, stop)| from.max(*stop));
+                    feed.push(records(from, end + more));
+                    end += more;
+                }
+                Step::Lose(more) => {
+                    feed.push(pb::output::Part::Gap(pb::Gap { from: end, to: end + more }));
+                    gaps.push((end, end + more));
+                    end += more;
+                }
+                Step::Take(who) => {
+                    mirrors[who].take();
+                }
+                Step::Cut => {
+                    // Every reader starts over at the lowest place and skips what it has.
+                    feed.link_ended(Fault::new(ErrorCode::Disconnected, "cut"));
+                    for mirror in &mut mirrors {
+                        mirror.take();
+                        let next = Arc::new(Feed::new(1, mirror.at, Arc::clone(&link)));
+                        mirror.reader = next.join(mirror.at);
+                        send(&next, &gaps, mirror.at, end);
+                        mirror.take();
+                    }
+                    feed = Arc::new(Feed::new(2, end, Arc::clone(&link)));
+                    for mirror in &mut mirrors {
+                        prop_assert_eq!(mirror.at, end);
+                        mirror.reader = feed.join(end);
+                    }
+                }
+                Step::Change(who) => {
+                    mirrors[who].take();
+                    let at = mirrors[who].at;
+                    if let Some(reader) = feed.join(at) {
+                        mirrors[who].reader = Some(reader);
+                    }
+                }
+            }
+            for mirror in &mirrors {
+                prop_assert!(mirror.at <= end);
+            }
+        }
+        feed.finish(Ok(exit(end)));
+        for mirror in &mut mirrors {
+            if !mirror.take() {
+                // It lagged behind the ring: its own feed has the rest.
+                let next = Arc::new(Feed::new(3, mirror.at, Arc::clone(&link)));
+                mirror.reader = next.join(mirror.at);
+                send(&next, &gaps, mirror.at, end);
+                next.finish(Ok(exit(end)));
+                prop_assert!(mirror.take());
+            }
+            prop_assert_eq!(mirror.at, end);
+        }
+    }
+}

@@ -173,3 +173,142 @@ impl Table {
         Some(session)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use session::{ByteOffset, Death, Ended, Exit};
+
+    use super::*;
+    use crate::process::Mode;
+    use crate::process::journal::Receipt;
+    use crate::sessions::live::Progress;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// A start of this run with this input; made again as often as callers like.
+        Start(u8, u8),
+        /// The run's command ends.
+        End(u8),
+        /// A kill of the run, which may not have started.
+        Cancel(u8),
+        Forget(u8),
+        Retire(u64),
+        /// The node host starts anew: what is on disk is all that is known.
+        Restart,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let run = 0_u8..6;
+        let step = prop_oneof![
+            6 => (run.clone(), 0_u8..2).prop_map(|(run, input)| Step::Start(run, input)),
+            4 => run.clone().prop_map(Step::End),
+            1 => run.clone().prop_map(Step::Cancel),
+            1 => run.prop_map(Step::Forget),
+            2 => (0_u64..5000).prop_map(Step::Retire),
+            1 => Just(Step::Restart),
+        ];
+        proptest::collection::vec(step, 1..100)
+    }
+
+    fn session(run: u8, input: u8, number: usize) -> Session {
+        let receipt = Receipt {
+            session_id: format!("s-{number}").parse().unwrap(),
+            run_id: format!("r{run}").parse().unwrap(),
+            input_digest: [input; 32],
+            label: String::new(),
+            mode: Mode::PIPES,
+            workdir: String::new(),
+            asked_unix_ms: 0,
+            owner: Default::default(),
+            limits: Default::default(),
+        };
+        Session::new(receipt, "/nonexistent".into(), Progress::default(), Arc::default()).0
+    }
+
+    fn exit(at: u64) -> Exit {
+        Exit {
+            ended: Ended::Died(Death::Code(0)),
+            cancelled: false,
+            final_offset: ByteOffset(0),
+            leftovers_killed: 0,
+            started_unix_ms: 0,
+            ended_unix_ms: at,
+            duration_ms: 0,
+        }
+    }
+
+    proptest! {
+        /// Whatever callers repeat and whatever is let go of: a run starts one process at most, with one input, and none
+        /// once it was cancelled; what runs is never taken out.
+        #[test]
+        fn one_process_per_run(steps in steps()) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut table = Table::new(Receipts::open(dir.path()).unwrap());
+            let limits = Limits {
+                finished_max: 1,
+                finished_age: Duration::from_secs(1),
+                finished_stay: Duration::ZERO,
+                ..Limits::default()
+            };
+            let mut started: HashMap<u8, u8> = HashMap::new();
+            let mut cancelled = HashSet::new();
+            let mut running: HashMap<u8, Session> = HashMap::new();
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Start(run, input) => {
+                        let id: RunId = format!("r{run}").parse().unwrap();
+                        match table.known(&id, &[input; 32]) {
+                            Ok(Some(found)) => prop_assert_eq!(found.0.receipt.input_digest, [started[&run]; 32]),
+                            Ok(None) => {
+                                prop_assert!(!cancelled.contains(&run), "it was cancelled");
+                                prop_assert!(started.insert(run, input).is_none(), "a second process");
+                                let session = session(run, input, number);
+                                table.insert(session.clone());
+                                running.insert(run, session);
+                            }
+                            Err(StartError::RunIdConflict { .. }) => prop_assert_ne!(started[&run], input),
+                            Err(StartError::Forgotten { .. }) => prop_assert_eq!(started[&run], input),
+                            Err(StartError::Cancelled { .. }) => prop_assert!(cancelled.contains(&run)),
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    Step::End(run) => {
+                        if let Some(session) = running.remove(&run) {
+                            session.0.set_exit(exit(number as u64));
+                            table.ended(&session);
+                        }
+                    }
+                    Step::Cancel(run) => {
+                        if table.cancel(&format!("r{run}").parse().unwrap()).is_none() && !started.contains_key(&run) {
+                            cancelled.insert(run);
+                        }
+                    }
+                    Step::Forget(run) => {
+                        if let Some(id) = table.find_run(&format!("r{run}").parse().unwrap()).map(|s| s.id().clone()) {
+                            let gone = table.forget(&id);
+                            prop_assert_eq!(gone.is_none(), running.contains_key(&run));
+                        }
+                    }
+                    Step::Retire(now) => drop(table.retire(&limits, now)),
+                    Step::Restart => {
+                        // Directories outlive the process; what was let go of is in the receipts.
+                        let sessions: Vec<Session> = table.sessions().cloned().collect();
+                        table = Table::new(Receipts::open(dir.path()).unwrap());
+                        for session in sessions {
+                            table.insert(session.clone());
+                            table.ended(&session);
+                        }
+                    }
+                }
+                for (run, session) in &running {
+                    let found = table.find_run(&format!("r{run}").parse().unwrap());
+                    prop_assert_eq!(found.map(Session::id), Some(session.id()));
+                }
+            }
+        }
+    }
+}

@@ -375,12 +375,13 @@ impl<'a> Running<'a> {
     }
 
     fn read_outputs(&mut self, ready: &Ready) {
-        // From the back, so that removing one does not move the others.
-        for index in (0..self.outputs.len()).rev() {
-            if ready.outputs[index] && self.read_output(index) {
-                self.outputs.remove(index);
-            }
+        // Output before errors where both are there: most programs wrote them in that order.
+        let mut ended = [false; 2];
+        for (index, ended) in ended.iter_mut().enumerate().take(self.outputs.len()) {
+            *ended = ready.outputs[index] && self.read_output(index);
         }
+        let mut ended = ended.into_iter();
+        self.outputs.retain(|_| ended.next() != Some(true));
     }
 
     /// Reads one stream into the log. True when it has ended.
