@@ -148,9 +148,22 @@ fn fault_text(fault: &Fault) -> String {
 /// A call of `exec` that came to nothing: who said so decides whether it may be made again (runtime.md §6.10).
 fn refused(fault: &Fault) -> Answer {
     let kind = match fault.exit_class() {
+        _ if fault.code == ErrorCode::SessionLimit => Some("not-dispatched"),
+        // Refused, but by no policy.
+        _ if matches!(
+            fault.code,
+            ErrorCode::RunIdConflict
+                | ErrorCode::ResourceExhausted
+                | ErrorCode::PermissionDenied
+                | ErrorCode::Unauthenticated
+        ) =>
+        {
+            None
+        }
         ExitClass::Refused => Some("policy-denied"),
         ExitClass::NotDispatched => Some("not-dispatched"),
         ExitClass::OutcomeUnknown => Some("outcome-unknown"),
+        ExitClass::CouldNotStart | ExitClass::CommandNotFound => Some("could-not-start"),
         _ => None,
     };
     let mut details = json!({ "status": "failed", "exitCode": null, "error": fault_json(fault) });

@@ -19,7 +19,7 @@ use crate::programs::{Ended, Program, Sig, program, send_signal};
 /// PATH of everything that a bed starts.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Marks everything that a bed starts, commands on nodes included.
-const TAG: &str = "FARRUN_E2E_BED";
+const TAG: &str = "E2E_BED";
 
 /// How the gateway of a bed is started.
 #[derive(Debug, Clone, Default)]

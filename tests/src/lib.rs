@@ -10,6 +10,7 @@ mod bed;
 mod cli;
 mod eventually;
 mod fake_gateway;
+pub mod fault_matrix;
 mod grpc;
 mod node;
 mod pattern;
@@ -17,6 +18,7 @@ pub mod proc;
 mod programs;
 mod proxy;
 mod raw_node;
+mod tool;
 
 pub use bed::{GatewayOptions, TestBed};
 pub use cli::{Outcome, Reading, Running};
@@ -28,6 +30,7 @@ pub use pattern::pattern;
 pub use programs::{Ended, Program, Sig, helper};
 pub use proxy::{Cut, Direction, FaultProxy};
 pub use raw_node::{RawLink, RawNode};
+pub use tool::{Answer, Calling, Desk, Tool};
 
 /// Runs a future to its end on the runtime that all stories share.
 pub fn block_on<F: Future>(future: F) -> F::Output {

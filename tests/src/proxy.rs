@@ -178,8 +178,8 @@ async fn carry(
         let (node_read, node_write) = node.split();
         let (gateway_read, gateway_write) = gateway.split();
         let both = async {
-            // A FIN one way leaves the other way open.
-            let _ = tokio::join!(
+            // A FIN one way leaves the other way open, a reset ends both.
+            let _ = tokio::try_join!(
                 pass(node_read, gateway_write, Direction::ToGateway, to_gateway, kept),
                 pass(gateway_read, node_write, Direction::ToNode, to_node, kept),
             );
@@ -211,8 +211,17 @@ async fn pass(
     loop {
         let closed = |_| io::Error::other("the proxy is gone");
         weather.wait_for(|w| moving(w) || w.keeping).await.map_err(closed)?;
-        let count = from.read(&mut buffer).await?;
-        held.extend_from_slice(&buffer[..count]);
+        let count = tokio::select! {
+            count = from.read(&mut buffer) => count?,
+            // What was kept goes on as soon as it may, not with the next byte.
+            healed = weather.wait_for(moving), if !held.is_empty() => {
+                healed.map_err(closed)?;
+                usize::MAX
+            }
+        };
+        if count != usize::MAX {
+            held.extend_from_slice(&buffer[..count]);
+        }
         // It may have begun to stall while this was on its way.
         let now = *weather.borrow();
         if !moving(&now) && now.keeping && count > 0 && held.len() < KEPT_MAX {

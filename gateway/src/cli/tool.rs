@@ -16,6 +16,8 @@ use crate::start::new_run_id;
 const COME_BACK: Duration = Duration::from_secs(60);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(250);
+/// What a call looks like.
+const EXAMPLE: &str = r#"for example: {"tool":"exec","command":"ls"}"#;
 /// Longest arguments, in bytes.
 const ARGUMENTS_MAX: u64 = 3 * 1024 * 1024;
 
@@ -153,8 +155,9 @@ fn arguments(given: &str) -> Result<Map<String, Value>, Fault> {
     }
     match serde_json::from_str(&text) {
         Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err(Fault::new(ErrorCode::InvalidRequest, "the call is not a JSON object")),
-        Err(error) => Err(Fault::new(ErrorCode::InvalidRequest, format!("the call is not JSON: {error}"))
-            .hint(r#"for example: {"tool":"exec","command":"ls"}"#)),
+        Ok(_) => Err(Fault::new(ErrorCode::InvalidRequest, "the call is not a JSON object").hint(EXAMPLE)),
+        Err(error) => {
+            Err(Fault::new(ErrorCode::InvalidRequest, format!("the call is not JSON: {error}")).hint(EXAMPLE))
+        }
     }
 }

@@ -170,7 +170,7 @@ impl Tools for Service {
         &self,
         request: Request<pb::EventsRequest>,
     ) -> Result<Response<Self::EventsStream>, Status> {
-        self.require(&request, Role::Read)?;
+        let caller = self.require(&request, Role::Read)?;
         let pb::EventsRequest { mut after, follow } = request.into_inner();
         let gateway = Arc::clone(&self.0);
         let (notices, receiver) = mpsc::channel(EVENTS_MAX);
@@ -180,6 +180,10 @@ impl Tools for Service {
                 newest.borrow_and_update();
                 while let Some(notice) = gateway.notices.next(after) {
                     after = notice.seq;
+                    // What others run is none of its business.
+                    if caller.scope().is_some_and(|agent| !is_for(&notice, agent)) {
+                        continue;
+                    }
                     if notices.send(Ok(notice)).await.is_err() {
                         return;
                     }
@@ -313,6 +317,12 @@ impl Service {
         });
         Box::pin(ReceiverStream::new(receiver))
     }
+}
+
+/// Whether a notice is about a command of this agent.
+fn is_for(notice: &pb::Notice, agent: &str) -> bool {
+    let named = if notice.agent_id.is_empty() { policy::MAIN_AGENT } else { notice.agent_id.as_str() };
+    named == agent
 }
 
 /// The request as the caller may make it: for its own agent, unless it speaks for others.

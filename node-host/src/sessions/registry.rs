@@ -118,8 +118,8 @@ enum Unread {
 /// Why no session came to be. A command that could not be executed is a session that ended, not this.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The run id belongs to another command.
-    #[error("run id {run_id} was used for another command (session {session_id}); choose a new one")]
+    /// The run id belongs to another command. Whose that is, and which session it has, is not for everybody.
+    #[error("run id {run_id} was used for another command; choose a new one")]
     RunIdConflict {
         /// The id.
         run_id: RunId,

@@ -53,7 +53,7 @@ impl Screens {
         });
         drawn.advance(session, size)?;
         let shown = drawn.screen.render();
-        let alternate_screen = session.terminal().is_some_and(|facts| facts.modes.alternate_screen);
+        let alternate_screen = shown.alternate;
         let view = pb::TerminalScreen {
             lines: shown.lines,
             cursor_row: shown.cursor_row.into(),

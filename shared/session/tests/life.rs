@@ -3,6 +3,8 @@
 //!
 //! After each step: what a reader has is a prefix of what was written, or names the gap; nothing comes after the end.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use proptest::prelude::*;
 use session::record::{decode_header, encode_header, split_record};
 use session::retention::{Writer, decide};

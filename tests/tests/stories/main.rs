@@ -32,3 +32,6 @@ mod rules;
 mod run_ids;
 mod skew;
 mod slow_reader;
+mod terminal_programs;
+mod tool_exec;
+mod tool_process;

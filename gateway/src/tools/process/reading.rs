@@ -133,7 +133,8 @@ async fn look(
         }
     };
     named(&state, &mut details);
-    details.insert("aggregated".into(), text.text.trim_end_matches('\n').into());
+    // As it is, so that pieces can be put together again.
+    details.insert("aggregated".into(), text.text.clone().into());
     details.insert("offset".into(), from.into());
     details.insert("nextOffset".into(), text.next_offset.into());
     details.insert("omitted".into(), omitted(&text.omitted));

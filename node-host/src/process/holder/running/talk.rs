@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::super::connection;
 use super::super::input::Overrun;
 use super::super::stop::Cause;
+use super::super::terminal::Terminal;
 use super::{Running, bounded_grace};
 use crate::process::wire::{FromHolder, Status, ToHolder};
 use crate::sys;
@@ -98,6 +99,10 @@ impl Running<'_> {
         if self.armed && end > self.told_end {
             self.armed = false;
             self.told_end = end;
+            // Whoever sees this output acts by what it switched on.
+            if self.terminal.as_ref().is_some_and(Terminal::is_changed) {
+                self.tell_terminal();
+            }
             self.tell(&FromHolder::Output { end });
         }
     }
