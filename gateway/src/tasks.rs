@@ -169,6 +169,11 @@ impl Tasks {
         });
     }
 
+    /// A node was removed: nobody here will hear how its commands end.
+    pub(crate) fn node_removed(&self, gateway: &Arc<Gateway>, node_id: &str) {
+        self.lost(gateway, &self.missing(node_id, &[]), &[]);
+    }
+
     /// Commands of a node that run as far as is known here, and that are not among these sessions.
     fn missing(&self, node_id: &str, sessions: &[pb::SessionInfo]) -> Vec<pb::Task> {
         let there: HashSet<_> = sessions.iter().map(|s| (s.session_id.as_str(), s.run_id.as_str())).collect();

@@ -79,6 +79,16 @@ impl From<Answer> for pb::ToolResult {
     }
 }
 
+/// What becomes of a session when nobody looks after it.
+pub(crate) fn on_disconnect(lease: &pb::Lease) -> session::OnDisconnect {
+    use pb::on_disconnect::Policy;
+    match lease.on_disconnect.as_ref().and_then(|on| on.policy.as_ref()) {
+        Some(Policy::Kill(_)) => session::OnDisconnect::Kill,
+        Some(Policy::KeepForMs(ms)) => session::OnDisconnect::KeepFor(*ms),
+        Some(Policy::Keep(_)) | None => session::OnDisconnect::Keep,
+    }
+}
+
 /// Changes a session's lease, once its node is there: at most as long as the node itself waits for a lost link.
 pub(crate) async fn ask_when_back(
     gateway: &Gateway,

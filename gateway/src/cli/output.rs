@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use crate::tools::on_disconnect;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -150,6 +151,22 @@ pub(super) fn session_json(session: &pb::SessionInfo) -> Value {
         "stdinWritable": session.stdin_open,
         "endOffset": session.end_offset,
         "exit": session.exit.as_ref().map(exit_json),
+        "workdir": session.workdir,
+        "agentId": session.agent_id,
+        "sessionKey": session.session_key,
+        "lease": session.lease.as_ref().map(lease_json),
+        "limits": session.limits.as_ref().map(|limits| json!({
+            "memoryBytes": limits.memory_bytes, "pids": limits.pids, "cpuMs": limits.cpu_ms,
+            "fileBytes": limits.file_bytes,
+        })),
+    })
+}
+
+/// What becomes of a session when nobody looks after it.
+fn lease_json(lease: &pb::Lease) -> Value {
+    json!({
+        "onDisconnect": on_disconnect(lease).to_string(), "held": lease.held,
+        "endsAtMs": (lease.ends_unix_ms != 0).then_some(lease.ends_unix_ms),
     })
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Common;
 use super::output::{exit_reason, moment, print_json, safe, session_json, table};
+use crate::tools::on_disconnect;
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
@@ -70,12 +71,24 @@ pub(super) async fn list(common: &Common, args: ListArgs) -> Result<u8, Fault> {
                 state,
                 moment(s.started_unix_ms),
                 s.end_offset.to_string(),
+                lease(s),
                 safe(&s.label),
             ]
         })
         .collect();
-    table(&["SESSION", "NODE", "STATE", "STARTED", "BYTES", "COMMAND"], &rows);
+    table(&["SESSION", "NODE", "STATE", "STARTED", "BYTES", "LEASE", "COMMAND"], &rows);
     Ok(0)
+}
+
+/// Who looks after it, and what becomes of it otherwise.
+fn lease(session: &pb::SessionInfo) -> String {
+    match &session.lease {
+        Some(lease) if session.exit.is_none() => {
+            let held = if lease.held { ", held" } else { "" };
+            format!("{}{held}", on_disconnect(lease))
+        }
+        _ => String::new(),
+    }
 }
 
 pub(super) async fn kill(common: &Common, args: KillArgs) -> Result<u8, Fault> {

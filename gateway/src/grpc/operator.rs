@@ -123,6 +123,7 @@ impl Operator for Service {
     async fn remove_node(&self, request: Request<pb::NodeRef>) -> Answered<pb::Node> {
         let caller = self.require(&request, Role::Pairing)?;
         let node = self.0.registry.remove(&request.into_inner().node)?;
+        self.0.tasks.node_removed(&self.0, &node.node_id);
         tracing::info!(node = node.node_id, by = caller.name(), "node removed");
         self.0.audit(
             "node.removed",

@@ -8,7 +8,7 @@ use proto::v1::{self as pb, reply::Answer as Reply, request::Command};
 use serde_json::{Map, Value, json};
 
 use super::super::ended::{self, Ended};
-use super::super::{Answer, Call};
+use super::super::{Answer, Call, on_disconnect};
 use crate::gateway::Gateway;
 
 /// Silence after which a session that takes input counts as waiting for it (§2.7), in milliseconds.
@@ -46,14 +46,8 @@ pub(super) fn input(state: &pb::SessionState, details: &mut Map<String, Value>) 
 
 /// Who looks after it.
 pub(super) fn lease(state: &pb::SessionState, details: &mut Map<String, Value>) {
-    use pb::on_disconnect::Policy;
     let lease = state.session.as_ref().and_then(|session| session.lease).unwrap_or_default();
-    let policy = match lease.on_disconnect.and_then(|on| on.policy) {
-        Some(Policy::Kill(_)) => session::OnDisconnect::Kill,
-        Some(Policy::KeepForMs(ms)) => session::OnDisconnect::KeepFor(ms),
-        Some(Policy::Keep(_)) | None => session::OnDisconnect::Keep,
-    };
-    details.insert("onDisconnect".into(), policy.to_string().into());
+    details.insert("onDisconnect".into(), on_disconnect(&lease).to_string().into());
     details.insert("held".into(), lease.held.into());
     if lease.ends_unix_ms > 0 {
         details.insert("endsAt".into(), lease.ends_unix_ms.into());
