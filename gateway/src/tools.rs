@@ -182,7 +182,9 @@ fn refused(fault: &Fault) -> Answer {
     }
     let mut text = fault_text(fault);
     match kind {
-        Some("not-dispatched") => text.push_str("\nNothing ran; it is safe to call it again."),
+        Some("not-dispatched") => {
+            text.push_str("\nThis call was not sent to any node; it is safe to make it again.")
+        }
         Some("outcome-unknown") => {
             text.push_str("\nThe command may have run, or may still run: check before you repeat it.");
         }

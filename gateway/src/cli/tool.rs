@@ -74,13 +74,26 @@ pub(super) async fn run(common: &Common, args: ToolArgs) -> Result<u8, Fault> {
         updates: args.updates,
     };
     let until = Instant::now() + COME_BACK;
+    // Once a try was lost, its command may run: that a later one was not sent proves nothing.
+    let mut may_run = false;
     loop {
-        match attempt(common, &args, call.clone()).await {
+        let lost = match attempt(common, &args, call.clone()).await {
+            Ok(result) if may_run && details(&result)["failureKind"] == "not-dispatched" => Fault::new(
+                ErrorCode::OutcomeUnknown,
+                format!("the call `{}` may have run: {}", call.call_id, result.text),
+            )
+            .hint("look for it by its id before you repeat it: `gateway sessions`"),
             Ok(result) => return Ok(show(&args, &result)),
-            // The same call id finds what the first try started.
-            Err(Attempt::Lost(_)) if repeatable && Instant::now() < until => tokio::time::sleep(PAUSE).await,
-            Err(Attempt::Lost(fault) | Attempt::Refused(fault)) => return Err(fault),
+            Err(Attempt::Lost(fault)) if !repeatable => return Err(fault),
+            Err(Attempt::Lost(fault)) => fault,
+            Err(Attempt::Refused(fault)) => return Err(fault),
+        };
+        // The same call id finds what the first try started.
+        if Instant::now() >= until {
+            return Err(lost);
         }
+        may_run = true;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -91,7 +91,7 @@ fn the_end_of_input_in_the_middle_of_a_line() {
     let cat = Seat::at(&desk, "cat; echo over");
     cat.reads();
     cat.does("write", json!({ "data": "abc", "eof": true }));
-    assert_eq!(cat.ended(0), "abcabcover");
+    assert_eq!(cat.ended(0), "abcabcover\n");
 
     // By key, the first one hands over the line and the second one ends.
     let cat = Seat::at(&desk, "cat; echo over");
@@ -100,7 +100,7 @@ fn the_end_of_input_in_the_middle_of_a_line() {
     cat.keys(&["C-d"]);
     cat.shows("abcabc");
     cat.keys(&["C-d"]);
-    assert_eq!(cat.ended(0), "abcabcover");
+    assert_eq!(cat.ended(0), "abcabcover\n");
 
     // An ordinary line is behind it already.
     let cat = Seat::at(&desk, "stty -echo; cat; cat");
@@ -108,5 +108,5 @@ fn the_end_of_input_in_the_middle_of_a_line() {
     cat.does("write", json!({ "data": "one\n", "eof": true }));
     cat.reads();
     cat.does("write", json!({ "data": "two\n", "eof": true }));
-    assert_eq!(cat.ended(0), "one\ntwo");
+    assert_eq!(cat.ended(0), "one\ntwo\n");
 }

@@ -98,8 +98,6 @@ impl<'a> Seat<'a> {
         loop {
             let screen = self.screen();
             if enough(&screen) {
-                self.does("wait", json!({"idleMs": 100, "timeout": 300})); //TMP
-                let screen = self.screen(); //TMP
                 return screen;
             }
             assert!(screen.running && Instant::now() < give_up, "never {what}: {screen}");

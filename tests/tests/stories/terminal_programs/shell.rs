@@ -76,7 +76,7 @@ fn pasted_lines_wait_for_enter_where_the_program_asked_for_brackets() {
     assert_eq!(cat.pastes("here\n")["bracketed"], false);
     cat.until("the echo and the answer", |screen| screen.count("here") == 2);
     cat.keys(&["C-d"]);
-    assert_eq!(cat.ended(0), "here\nhere");
+    assert_eq!(cat.ended(0), "here\nhere\n");
 }
 
 /// F155.

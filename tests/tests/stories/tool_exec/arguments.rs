@@ -28,9 +28,11 @@ fn the_examples_of_exec_work_as_they_stand() {
     let slow = cli(&desk.bed, r#"{ "tool": "exec", "command": "sleep 3 && echo done", "yieldMs": 1000 }"#);
     let short = cli(&desk.bed, r#"{"tool":"exec","command":"npm run build","yieldMs":1000}"#);
     let background = cli(&desk.bed, r#"{ "tool": "exec", "command": "npm run build", "background": true }"#);
-    for (started, output) in
-        [(slow, "done"), (short, "building run build\nbuilt"), (background, "building run build\nbuilt")]
-    {
+    for (started, output) in [
+        (slow, "done\n"),
+        (short, "building run build\nbuilt\n"),
+        (background, "building run build\nbuilt\n"),
+    ] {
         started.has(json!({ "status": "running", "node": "n", "onDisconnect": "keep" }));
         let id = started.session();
         let pid = started.number("pid");
@@ -56,7 +58,7 @@ fn the_examples_of_process_work_as_they_stand() {
         (r#"{ "tool": "process", "action": "submit", "sessionId": "<id>" }"#, "0d"),
         (
             r#"{ "tool": "process", "action": "paste", "sessionId": "<id>", "text": "line1\nline2\n" }"#,
-            "6c 69 6e 65 31 0a 6c 69 6e 65 32 0a",
+            "6c 69 6e 65 31 0d 6c 69 6e 65 32 0d",
         ),
         (r#"{ "tool": "process", "action": "write", "sessionId": "<id>", "data": "y\n" }"#, "79 0a"),
     ];
@@ -241,4 +243,29 @@ fn the_command_line_says_how_a_call_went() {
     let count = |answer: &Answer| answer["sessions"].as_array().unwrap().len();
     // Its one command, and the two of this story that ran for the main agent.
     assert_eq!((count(&mine), count(&theirs)), (2, 1), "{mine:?} {theirs:?}");
+}
+
+#[test]
+fn variables_reach_the_command_or_are_refused_by_name() {
+    let desk = Desk::new();
+    let env = json!({ "GREETING": "hello there", "COUNT": 3, "ON": true });
+    let shown = desk.tool.exec("echo $GREETING $COUNT $ON $OPENCLAW_SHELL", json!({ "env": env }));
+    shown.has(json!({ "status": "completed", "aggregated": "hello there 3 true exec" }));
+    let refused = desk.tool.exec("true", json!({ "env": { "LD_PRELOAD": "/x.so", "FINE": "1" } }));
+    refused.has(json!({ "status": "failed", "exitCode": null, "failureKind": "policy-denied" }));
+    assert!(refused.is_error && refused["error"]["code"] == "ENV_REJECTED", "{refused:?}");
+    assert!(refused.text.contains("LD_PRELOAD") && !refused.text.contains("FINE"), "{refused:?}");
+}
+
+/// Whether a call may be made again is said by what it failed of (runtime.md §6.10).
+#[test]
+fn a_refusal_says_whether_to_try_again() {
+    let desk = Desk::new();
+    let denied = desk.tool.exec("true", json!({ "security": "deny" }));
+    denied.has(json!({ "status": "failed", "exitCode": null, "failureKind": "policy-denied" }));
+    assert!(denied.is_error && !denied.text.contains("safe to call it again"), "{denied:?}");
+    desk.node.stop(e2e::Sig::Term);
+    let away = desk.tool.exec("true", json!({}));
+    away.has(json!({ "status": "failed", "exitCode": null, "failureKind": "not-dispatched" }));
+    assert!(away.is_error && away.text.contains("safe to call it again"), "{away:?}");
 }

@@ -80,7 +80,7 @@ fn a_kill_is_polite_first() {
     asked.has(json!({ "status": "completed", "sessionId": id }));
     assert!(asked.text.contains("requested"), "{asked:?}");
     let ended = desk.tool.end(&id);
-    ended.has(json!({ "status": "completed", "exitReason": "manual-cancel", "exitCode": 3, "aggregated": "up\nbye" }));
+    ended.has(json!({ "status": "completed", "exitReason": "manual-cancel", "exitCode": 3, "aggregated": "up\nbye\n" }));
     assert!(ended.text.contains("stopped by request"), "{ended:?}");
 
     let deaf = desk.tool.background(&format!("exec {}", helper("ignore-term")), json!({}));
@@ -127,7 +127,9 @@ fn nobody_waits_for_input_that_never_comes() {
     let (front, took) = measured(|| desk.tool.exec(command, json!({ "timeout": 20 })));
     assert!(took < Duration::from_secs(5), "{took:?}");
     front.has(json!({ "status": "completed", "exitCode": 0, "aggregated": "1" }));
-    desk.tool.end(&desk.tool.background(command, json!({}))).has(json!({ "exitCode": 0, "aggregated": "1" }));
+    desk.tool
+        .end(&desk.tool.background(command, json!({})))
+        .has(json!({ "exitCode": 0, "aggregated": "1\n" }));
 }
 
 /// F117: a program that leaves while it is written to has its own exit.

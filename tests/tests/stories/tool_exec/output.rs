@@ -235,7 +235,8 @@ fn a_terminal_is_there_when_asked_for() {
     for (pty, wanted) in [(true, "tty\nTERM=xterm-256color\n30 120"), (false, "TERM=")] {
         let front = desk.tool.exec(command, json!({ "pty": pty }));
         let behind = desk.tool.end(&desk.tool.background(command, json!({ "pty": pty })));
-        assert_eq!((front.string("aggregated"), behind.string("aggregated")), (wanted, wanted), "pty {pty}");
+        let behind = behind.string("aggregated").trim_end();
+        assert_eq!((front.string("aggregated"), behind), (wanted, wanted), "pty {pty}");
     }
     let sized = desk.tool.exec("stty size", json!({ "pty": true, "cols": 77, "rows": 11 }));
     sized.has(json!({ "aggregated": "11 77" }));

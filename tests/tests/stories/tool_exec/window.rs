@@ -34,7 +34,7 @@ fn a_window_passes_and_the_session_is_at_hand() {
     assert_eq!(started["followUp"], format!("process poll {id}"));
     let pid = u32::try_from(started.number("pid")).unwrap();
     assert!(proc::is_alive(pid), "{started:?}");
-    desk.tool.process("poll", &id, json!({})).has(json!({ "status": "running", "aggregated": "up" }));
+    desk.tool.process("poll", &id, json!({})).has(json!({ "status": "running", "aggregated": "up\n" }));
     desk.tool
         .process("log", &id, json!({}))
         .has(json!({ "status": "running", "output": "up", "totalLines": 1 }));
@@ -71,7 +71,6 @@ fn nothing_is_lost_between_the_end_and_the_pipes() {
     loop {
         let poll = desk.tool.process("poll", &id, json!({ "timeout": 500 }));
         polled.push_str(poll.string("aggregated"));
-        polled.push('\n');
         if poll["status"] != "running" {
             poll.has(json!({ "status": "completed", "exitCode": 0 }));
             break;
@@ -82,6 +81,8 @@ fn nothing_is_lost_between_the_end_and_the_pipes() {
     let log = desk.tool.process("log", &id, json!({ "offset": 0 }));
     log.has(json!({ "totalLines": 1200, "truncated": false }));
     assert_eq!((numbers(&polled), numbers(log.string("output"))), (wanted.clone(), wanted));
+    // Pieces put together are the whole.
+    assert_eq!(desk.tool.end(&id).string("aggregated"), polled);
 }
 
 /// F101: a command that ends as its window passes has a result, one way or the other, two hundred times.
@@ -183,7 +184,7 @@ fn a_command_behind_its_call_outlives_everybody() {
     }
     std::fs::write(&file, "").unwrap();
     for id in [&early, &late, &by_cli] {
-        tool.end(id).has(json!({ "status": "completed", "exitCode": 0, "aggregated": "ok" }));
+        tool.end(id).has(json!({ "status": "completed", "exitCode": 0, "aggregated": "ok\n" }));
     }
 }
 

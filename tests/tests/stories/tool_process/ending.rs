@@ -159,7 +159,7 @@ fn a_signal_is_one_signal() {
     }
     desk.tool
         .end(&id)
-        .has(json!({ "status": "completed", "exitCode": 4, "aggregated": "up\none1\nhup\none2\nint" }));
+        .has(json!({ "status": "completed", "exitCode": 4, "aggregated": "up\none1\nhup\none2\nint\n" }));
     // One that nobody catches ends it, and was asked for by nobody but a signal.
     let id = desk.tool.background("sleep 600", json!({}));
     desk.tool.process("signal", &id, json!({ "signal": "KILL" }));
@@ -176,5 +176,27 @@ fn a_terminal_is_resized() {
     desk.tool
         .process("resize", &id, json!({ "cols": 120, "rows": 40 }))
         .has(json!({ "status": "completed" }));
-    desk.tool.end(&id).has(json!({ "exitCode": 0, "aggregated": "30 120\nup\n40 120" }));
+    desk.tool.end(&id).has(json!({ "exitCode": 0, "aggregated": "30 120\nup\n40 120\n" }));
+}
+
+/// The oldest of those that are over go first, and none that runs.
+#[test]
+fn what_is_over_is_kept_for_a_while_and_not_for_ever() {
+    /// Ended sessions that a node keeps (runtime.md §2.7).
+    const KEPT: usize = 50;
+    let desk = Desk::new();
+    let runs = desk.tool.background("sleep 600", json!({}));
+    let over: Vec<String> =
+        (0..KEPT + 10).map(|n| desk.tool.exec(&format!("echo {n}"), json!({})).session()).collect();
+    let sessions = eventually(PATIENCE, || {
+        let sessions = listed(&desk);
+        if sessions.len() <= KEPT + 1 { Ok(sessions) } else { Err(format!("{} sessions", sessions.len())) }
+    });
+    let left: Vec<&str> = sessions.iter().filter_map(|session| session["sessionId"].as_str()).collect();
+    let mut wanted: Vec<&str> = over[over.len() - KEPT..].iter().rev().map(String::as_str).collect();
+    wanted.push(&runs);
+    assert_eq!(left, wanted);
+    failed(&desk.tool.process("log", &over[0], json!({})), "UNKNOWN_SESSION");
+    let last = desk.tool.process("log", &over[KEPT + 9], json!({}));
+    last.has(json!({ "status": "completed", "output": "59" }));
 }

@@ -38,7 +38,7 @@ fn a_lease_ends_without_contact_and_says_when() {
     gone(Duration::from_secs(10), &sleep);
     let ended = desk.tool.end(&id);
     assert_ne!(ended["exitReason"], "exit", "{ended:?}");
-    ended.has(json!({ "aggregated": "up", "exitSignal": 15 }));
+    ended.has(json!({ "aggregated": "up\n", "exitSignal": 15 }));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_poll_has_what_is_new_and_once() {
     let poll = |more: Value| desk.tool.process("poll", &id, more);
     let first = poll(json!({ "timeout": "200" }));
     first.has(json!({
-        "status": "running", "aggregated": "one", "offset": 0, "nextOffset": 4, "omitted": [], "retryInMs": 5000,
+        "status": "running", "aggregated": "one\n", "offset": 0, "nextOffset": 4, "omitted": [], "retryInMs": 5000,
         "stdinWritable": true, "name": "echo one;", "node": "n", "sessionId": id,
     }));
     assert!(first.text.starts_with("one\n\nProcess still running."), "{first:?}");
@@ -101,7 +101,7 @@ fn a_poll_has_what_is_new_and_once() {
     assert!((Duration::from_millis(350)..Duration::from_secs(5)).contains(&took), "{took:?}");
     desk.tool.process("write", &id, json!({ "data": "two\n" }));
     poll(json!({ "timeout": 30_000 }))
-        .has(json!({ "aggregated": "two", "offset": 4, "nextOffset": 8, "retryInMs": 5000 }));
+        .has(json!({ "aggregated": "two\n", "offset": 4, "nextOffset": 8, "retryInMs": 5000 }));
     poll(json!({})).has(json!({ "aggregated": "", "retryInMs": 5000 }));
     // One that waits hears at once.
     let mut late =
@@ -112,7 +112,7 @@ fn a_poll_has_what_is_new_and_once() {
         late.finish()
     });
     assert!(took < Duration::from_secs(5), "{took:?}");
-    late.has(json!({ "aggregated": "three" }));
+    late.has(json!({ "aggregated": "three\n" }));
     let end = desk.tool.process("wait", &id, json!({}));
     end.has(json!({ "status": "completed", "exitCode": 0, "exitReason": "exit" }));
     let after = poll(json!({ "timeout": 30_000 }));
@@ -127,7 +127,7 @@ fn two_readers_do_not_take_from_each_other() {
     let id = desk.tool.background("seq 1 1000; cat", json!({ "stdin": true }));
     desk.tool.wait_for(&id, "(?m)^1000$");
     let whole = desk.tool.process("poll", &id, json!({ "offset": 0 }));
-    let wanted = (1..=1000).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+    let wanted: String = (1..=1000).map(|n| format!("{n}\n")).collect();
     whole.has(json!({ "aggregated": wanted, "nextOffset": 3893 }));
     let other = Tool::of(&desk.bed);
     for reader in [&desk.tool, &other, &desk.tool] {
@@ -140,16 +140,16 @@ fn two_readers_do_not_take_from_each_other() {
     desk.tool.process("poll", &id, json!({})).has(json!({ "aggregated": "" }));
     desk.tool
         .process("log", &id, json!({ "offset": 0 }))
-        .has(json!({ "output": wanted, "totalLines": 1000 }));
+        .has(json!({ "output": wanted.trim_end(), "totalLines": 1000 }));
     desk.tool
         .process("poll", &id, json!({ "offset": 3888 }))
-        .has(json!({ "aggregated": "1000", "nextOffset": 3893 }));
+        .has(json!({ "aggregated": "1000\n", "nextOffset": 3893 }));
     desk.tool.process("write", &id, json!({ "data": "new\n" }));
     for reader in [&desk.tool, &other] {
         let more = json!({ "offset": 3893, "timeout": 30_000 });
-        reader.process("poll", &id, more).has(json!({ "aggregated": "new", "nextOffset": 3897 }));
+        reader.process("poll", &id, more).has(json!({ "aggregated": "new\n", "nextOffset": 3897 }));
     }
-    desk.tool.process("poll", &id, json!({})).has(json!({ "aggregated": "new", "offset": 3893 }));
+    desk.tool.process("poll", &id, json!({})).has(json!({ "aggregated": "new\n", "offset": 3893 }));
     // Behind the end there is nothing, and that is no error.
     desk.tool.process("poll", &id, json!({ "offset": 3897 })).has(json!({ "aggregated": "" }));
 }

@@ -77,7 +77,7 @@ fn for_silence() {
     let id = desk.tool.background("for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 600", json!({}));
     let idle = waiting(&desk, &id, json!({ "idleMs": 1000 })).finish();
     idle.has(
-        json!({ "status": "running", "reason": "idle", "aggregated": "1\n2\n3\n4\n5", "nextOffset": 10 }),
+        json!({ "status": "running", "reason": "idle", "aggregated": "1\n2\n3\n4\n5\n", "nextOffset": 10 }),
     );
     assert!(idle.number("idleMs") >= 1000, "{idle:?}");
 }
@@ -125,5 +125,5 @@ fn who_leaves_has_read_nothing() {
     desk.tool.wait_for(&id, "later");
     desk.tool
         .process("poll", &id, json!({}))
-        .has(json!({ "status": "running", "aggregated": "later", "offset": 0 }));
+        .has(json!({ "status": "running", "aggregated": "later\n", "offset": 0 }));
 }
