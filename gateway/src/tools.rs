@@ -188,6 +188,7 @@ fn refused(fault: &Fault) -> Answer {
         Some("outcome-unknown") => {
             text.push_str("\nThe command may have run, or may still run: check before you repeat it.");
         }
+        Some("could-not-start") if !text.contains("not run") => text.push_str("\nThe command was not run."),
         _ => {}
     }
     Answer { text, details, is_error: true }

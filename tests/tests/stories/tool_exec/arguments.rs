@@ -263,9 +263,9 @@ fn a_refusal_says_whether_to_try_again() {
     let desk = Desk::new();
     let denied = desk.tool.exec("true", json!({ "security": "deny" }));
     denied.has(json!({ "status": "failed", "exitCode": null, "failureKind": "policy-denied" }));
-    assert!(denied.is_error && !denied.text.contains("safe to call it again"), "{denied:?}");
+    assert!(denied.is_error && !denied.text.contains("safe to make it again"), "{denied:?}");
     desk.node.stop(e2e::Sig::Term);
     let away = desk.tool.exec("true", json!({}));
     away.has(json!({ "status": "failed", "exitCode": null, "failureKind": "not-dispatched" }));
-    assert!(away.is_error && away.text.contains("safe to call it again"), "{away:?}");
+    assert!(away.is_error && away.text.contains("safe to make it again"), "{away:?}");
 }

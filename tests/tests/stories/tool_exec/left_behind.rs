@@ -42,7 +42,9 @@ fn what_a_command_leaves_behind_ends_and_is_told() {
             gone(AFTER_END, &sleep);
             // A terminal hangs up on its own jobs.
             if !pty {
-                result.has(json!({ "leftoversKilled": left }));
+                // Of two in a pipe the second may end by itself as soon as the first is gone.
+                let killed = result["leftoversKilled"].as_u64().unwrap();
+                assert!((1..=left).contains(&killed), "{result:?}");
             }
         }
     }
