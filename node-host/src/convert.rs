@@ -112,6 +112,7 @@ pub(crate) fn session(info: &SessionInfo) -> pb::SessionInfo {
         exit: info.exit.as_deref().map(exit),
         node_id: String::new(),
         node_name: String::new(),
+        answers_queries: info.answers_queries,
         workdir: info.workdir.clone(),
         agent_id: info.owner.agent.clone(),
         session_key: info.owner.session_key.clone(),

@@ -40,6 +40,8 @@ pub(crate) struct Receipt {
     pub(crate) owner: Owner,
     #[serde(default)]
     pub(crate) limits: Limits,
+    #[serde(default)]
+    pub(crate) answer_queries: bool,
 }
 
 /// Whose a session is.
@@ -168,6 +170,7 @@ mod tests {
             asked_unix_ms: 5,
             owner: Owner { agent: "a".into(), session_key: "k".into(), on_disconnect: OnDisconnect::Kill },
             limits: Limits::default(),
+            answer_queries: true,
         };
         create(dir.path(), receipt.clone()).unwrap();
         assert!(create(dir.path(), receipt.clone()).is_err());

@@ -73,6 +73,8 @@ pub struct SessionInfo {
     pub owner: Owner,
     /// What it may use.
     pub limits: Limits,
+    /// Its holder answers where the program asks its terminal for the cursor.
+    pub answers_queries: bool,
     /// Somebody holds its lease.
     pub held: bool,
     /// When it is ended unless somebody comes, in milliseconds since 1970.
@@ -230,6 +232,7 @@ impl Session {
             workdir: receipt.workdir.clone(),
             owner: Owner { on_disconnect: self.0.lease.policy(), ..receipt.owner.clone() },
             limits: receipt.limits,
+            answers_queries: receipt.answer_queries,
             held: self.0.lease.is_held(),
             ends_unix_ms: self.0.lease.ends_unix_ms().filter(|_| progress.exit.is_none()),
         }

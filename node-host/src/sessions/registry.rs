@@ -336,6 +336,7 @@ impl Registry {
             asked_unix_ms: unix_ms(),
             owner: request.owner.clone(),
             limits: request.limits,
+            answer_queries: request.answer_queries,
         };
         let dir = self.dir.join(receipt.session_id.as_str());
         let (session, commands) =

@@ -225,6 +225,7 @@ mod tests {
             asked_unix_ms: 0,
             owner: Default::default(),
             limits: Default::default(),
+            answer_queries: false,
         };
         Session::new(receipt, "/nonexistent".into(), Progress::default(), Arc::default()).0
     }

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::super::client::Connection;
 use super::super::output::BROKEN_PIPE;
-use super::super::terminal::{RawMode, size};
+use super::super::terminal::{RawMode, Viewer, size};
 use super::input::{self, Asked, Signals, Source, Typed};
 use super::render::{BrokenPipe, Renderer};
 use crate::input::Writer;
@@ -23,6 +23,8 @@ const COME_BACK_WITHIN: Duration = Duration::from_secs(30);
 const INPUT_WINDOW: usize = 128 * 1024;
 /// Frames that may wait for the gateway.
 const FRAMES_MAX: usize = 4;
+/// How long a person who leaves waits for what they typed to be taken.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Exit code of a person who left: 128 + SIGINT.
 const LEFT: u8 = 130;
 /// SIGINT.
@@ -73,6 +75,8 @@ struct Known {
     asked: bool,
     /// Input that the node has not confirmed.
     input: Writer,
+    /// The person's terminal.
+    viewer: Viewer,
 }
 
 /// A gateway that is away: until when it is waited for, and how patiently.
@@ -139,6 +143,7 @@ impl Follower {
         };
         // All output first, then the terminal as it was.
         let finished = self.renderer.finish().await;
+        drop(known.viewer);
         drop(raw.take());
         match finished {
             Ok(()) => outcome,
@@ -163,8 +168,16 @@ impl Follower {
             Err(status) => return Ok(failed(&status, known)),
         };
         let mut typing = true;
+        // The person leaves when what they typed before is taken.
+        let mut leave_by: Option<Instant> = None;
         loop {
+            if leave_by.is_some() && !known.input.is_unconfirmed() {
+                return self.leave(known).await;
+            }
             tokio::select! {
+                () = tokio::time::sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
+                    return self.leave(known).await;
+                }
                 event = events.message() => {
                     let event = match event {
                         Ok(Some(event)) => event.event,
@@ -189,7 +202,10 @@ impl Follower {
                     Some(Typed::Bytes(bytes)) if self.gives_up(known, &bytes) => return self.leave(known).await,
                     Some(Typed::Bytes(bytes)) => known.input.push(bytes),
                     Some(Typed::End) => known.input.finish(),
-                    Some(Typed::Leave) => return self.leave(known).await,
+                    Some(Typed::Leave) => {
+                        typing = false;
+                        leave_by = Some(Instant::now() + LAST_WORDS);
+                    }
                     None => typing = false,
                 },
                 asked = signals.next() => match (asked, self.leave) {
@@ -226,6 +242,8 @@ impl Follower {
                 let session = started.session.unwrap_or_default();
                 known.session.clone_from(&session.session_id);
                 known.node.clone_from(&session.node_id);
+                let replayed = if started.existing { session.end_offset } else { 0 };
+                known.viewer.begin(session.answers_queries, replayed);
                 if self.leave == Leave::AtOnce {
                     self.renderer.detached(&session.session_id).await?;
                     let _ = frames.send(pb::ClientFrame { frame: Some(Frame::Detach(true)) }).await;
@@ -244,11 +262,12 @@ impl Follower {
                 }
             }
             Some(Event::Output(output)) => {
-                if let Some(raw) = raw {
-                    output.records.iter().for_each(|record| raw.watch(&record.data));
+                let mut records = output.records;
+                let end = records.last().map(|r| r.offset + r.data.len() as u64);
+                for record in &mut records {
+                    record.data = known.viewer.show(record.offset, std::mem::take(&mut record.data));
                 }
-                let end = output.records.last().map(|r| r.offset + r.data.len() as u64);
-                self.renderer.output(output.records).await?;
+                self.renderer.output(records).await?;
                 known.offset = end.unwrap_or(known.offset);
             }
             Some(Event::Gap(gap)) => {
@@ -329,6 +348,7 @@ impl Known {
             wait: pb::ApprovalWait::Unspecified,
             asked: false,
             input: Writer::new(0, 0, INPUT_WINDOW),
+            viewer: Viewer::new(),
         }
     }
 

@@ -58,17 +58,15 @@ pub(super) fn start(source: Source) -> mpsc::Receiver<Typed> {
                 let _ = sender.blocking_send(Typed::End);
                 return;
             };
-            let bytes = match &mut escape {
-                Some(escape) => match escape.filter(typed) {
-                    Some(bytes) => bytes,
-                    None => {
-                        let _ = sender.blocking_send(Typed::Leave);
-                        return;
-                    }
-                },
-                None => typed.to_vec(),
+            let (bytes, leaves) = match &mut escape {
+                Some(escape) => escape.filter(typed),
+                None => (typed.to_vec(), false),
             };
-            if sender.blocking_send(Typed::Bytes(Bytes::from(bytes))).is_err() {
+            if !bytes.is_empty() && sender.blocking_send(Typed::Bytes(Bytes::from(bytes))).is_err() {
+                return;
+            }
+            if leaves {
+                let _ = sender.blocking_send(Typed::Leave);
                 return;
             }
         }
