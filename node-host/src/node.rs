@@ -91,7 +91,7 @@ impl Node {
     pub async fn start(&self, run: &pb::RunRequest) -> Result<Outcome, Fault> {
         let pause = run.subscribe.as_ref().is_some_and(|subscribe| subscribe.pause_command);
         let asked = Asked::read(run)?;
-        let known = self.sessions.find_retry(asked.run_id(), asked.input_digest());
+        let known = self.sessions.find_retry(asked.run_id(), asked.input_digest(), &asked.owner());
         if let Some(session) = known.map_err(|error| start_fault(&error))? {
             let hold = pause.then(|| session.hold(0));
             let (left_out_env, kept) = (Vec::new(), Kept::default());

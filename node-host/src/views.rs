@@ -36,7 +36,7 @@ const HITS_MAX: usize = 500;
 /// Lines around a hit.
 const AROUND_MAX: u32 = 20;
 /// Output that is read at once on the way of other requests, in bytes; more is read elsewhere.
-const QUICK_BYTES: u64 = 256 * 1024;
+const QUICK_BYTES: u64 = 64 * 1024;
 
 /// What views of all links share.
 #[derive(Debug)]

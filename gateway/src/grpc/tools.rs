@@ -122,7 +122,11 @@ impl Tools for Service {
         let (link, session) = match found {
             Err(fault) if fault.code == ErrorCode::UnknownSession && request.before_start => {
                 let link = self.0.registry.find_connected(&request.node)?;
-                let kill = pb::KillRequest { run_id: request.session, ..pb::KillRequest::default() };
+                let kill = pb::KillRequest {
+                    run_id: request.session,
+                    agent_id: caller.scope().unwrap_or_default().to_owned(),
+                    ..pb::KillRequest::default()
+                };
                 link.request(Command::Kill(kill), QUICK).await.map_err(|e| e.fault())?;
                 return Ok(Response::new(pb::KillSessionReply { session: None }));
             }
@@ -143,7 +147,7 @@ impl Tools for Service {
         let command = Command::Kill(pb::KillRequest {
             session_id: session.session_id.clone(),
             grace_ms: request.grace_ms,
-            run_id: String::new(),
+            ..pb::KillRequest::default()
         });
         link.request(command, QUICK).await.map_err(|e| e.fault())?;
         Ok(Response::new(pb::KillSessionReply { session: Some(session) }))

@@ -55,12 +55,25 @@ pub(super) async fn exec(gateway: &Arc<Gateway>, call: &Call, args: &Args<'_>) -
     };
     let found = Found { node: started.link.node, session: started.session.session_id.clone() };
     gateway.tools.note(&call.agent, &found);
+    let session = started.session.session_id.clone();
     let run = Run { gateway, call, found, started, wanted };
-    if run.wanted.background {
-        let state = run.begun().await?;
-        return run.to_background(&state, "").await;
-    }
-    run.wait(begun_at).await
+    let answered = if run.wanted.background {
+        match run.begun().await {
+            Ok(state) => run.to_background(&state, "").await,
+            Err(fault) => Err(fault),
+        }
+    } else {
+        run.wait(begun_at).await
+    };
+    // It has started: whatever is not known now, it is not safe to run it again.
+    answered.map_err(|fault| match fault.code {
+        ErrorCode::Cancelled => fault,
+        _ => Fault::new(
+            ErrorCode::OutcomeUnknown,
+            format!("session {session} was started, then: {}", fault.message),
+        )
+        .hint(format!("ask for it when its node is back: process poll {session}")),
+    })
 }
 
 enum Outcome {

@@ -113,7 +113,8 @@ impl Target<'_> {
         args.finish()?;
         let state = self.state().await?;
         self.running(&state)?;
-        let kill = pb::KillRequest { session_id: self.id().to_owned(), grace_ms, run_id: String::new() };
+        let kill =
+            pb::KillRequest { session_id: self.id().to_owned(), grace_ms, ..pb::KillRequest::default() };
         self.act(Command::Kill(kill)).await?;
         Ok(self.done(
             &state,

@@ -16,6 +16,7 @@ use super::command::{self, Command};
 use super::invalid;
 use crate::convert;
 use crate::process::{Mode, Stdin};
+use crate::sessions::Owner;
 
 /// A run request whose fields are in order.
 #[derive(Debug)]
@@ -98,6 +99,15 @@ impl Asked {
     /// It runs in a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self.mode, Mode::Terminal { .. })
+    }
+
+    /// Whose run it is.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            agent: self.agent.clone().unwrap_or_default(),
+            session_key: self.session_key.clone(),
+            on_disconnect: self.on_disconnect,
+        }
     }
 
     /// The caller's name of the run.

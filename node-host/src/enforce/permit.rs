@@ -16,7 +16,7 @@ use super::considered::Considered;
 use super::{Asked, Door, KILL_GRACE_MS, ask_to_wire, command, security_to_wire};
 use crate::process::holder::unix_ms;
 use crate::process::{Bound, BoundRole, EnvVar, Mode};
-use crate::sessions::{Owner, StartRequest};
+use crate::sessions::StartRequest;
 
 /// Longest text that lists and logs keep, in characters.
 const SHORTENED: usize = 512;
@@ -98,6 +98,7 @@ impl Door {
         bound: Option<Box<Bound>>,
         kept: Kept,
     ) -> Result<Permit, Fault> {
+        let owner = asked.owner();
         let Asked {
             run_id,
             command,
@@ -106,8 +107,6 @@ impl Door {
             deadline_ms,
             agent,
             input_digest,
-            session_key,
-            on_disconnect,
             limits,
             log_bytes,
             answer_queries,
@@ -140,7 +139,7 @@ impl Door {
                 deadline_ms,
                 kill_grace_ms: KILL_GRACE_MS,
                 bound,
-                owner: Owner { agent: agent.unwrap_or_default(), session_key, on_disconnect },
+                owner,
                 limits,
                 log_bytes,
                 answer_queries,

@@ -229,7 +229,7 @@ impl Node {
                     Some(self.session(&request.session_id)?)
                 } else {
                     let run = RunId::parse(&request.run_id).map_err(|e| invalid(format!("run id: {e}")))?;
-                    self.sessions.cancel(&run)
+                    self.sessions.cancel(&run, &request.agent_id)
                 };
                 if let Some(session) = session {
                     session.kill(grace).await.map_err(|e| control_fault(&e))?;

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use session::{Ended, Exit, RunId, SessionId};
 
+use crate::process::journal::Owner;
+
 /// The file of the newer generation, in the directory of sessions.
 const NEWER: &str = "receipts";
 
@@ -45,10 +47,18 @@ pub(super) struct Past {
 #[derive(Debug, Serialize, Deserialize)]
 struct Cancelled {
     cancelled: RunId,
+    /// Whose run; empty: whoever's.
+    #[serde(default)]
+    agent: String,
 }
 
-/// What is remembered of a run; none: it was cancelled before it started.
-type Entry = Option<Past>;
+/// What is remembered of a run.
+#[derive(Debug)]
+enum Entry {
+    Past(Box<Past>),
+    /// It was cancelled before it started, by this agent; empty: for whoever's it is.
+    Cancelled(String),
+}
 
 /// All runs that are remembered.
 #[derive(Debug)]
@@ -81,12 +91,15 @@ impl Receipts {
 
     /// The run of this name.
     pub(super) fn find(&self, run: &RunId) -> Option<&Past> {
-        self.entry(run)?.as_ref()
+        match self.entry(run)? {
+            Entry::Past(past) => Some(past),
+            Entry::Cancelled(_) => None,
+        }
     }
 
-    /// Whether the run was cancelled before it started.
-    pub(super) fn is_cancelled(&self, run: &RunId) -> bool {
-        self.entry(run).is_some_and(Option::is_none)
+    /// Whether this agent's run was cancelled before it started.
+    pub(super) fn is_cancelled(&self, run: &RunId, owner: &Owner) -> bool {
+        matches!(self.entry(run), Some(Entry::Cancelled(agent)) if agent.is_empty() || owner.is_of(agent))
     }
 
     fn entry(&self, run: &RunId) -> Option<&Entry> {
@@ -94,16 +107,16 @@ impl Receipts {
     }
 
     /// A run that has not started will not start any more.
-    pub(super) fn cancel(&mut self, run: &RunId) {
-        self.add(run, &Cancelled { cancelled: run.clone() });
-        self.newer.insert(run.clone(), None);
+    pub(super) fn cancel(&mut self, run: &RunId, agent: &str) {
+        self.add(run, &Cancelled { cancelled: run.clone(), agent: agent.to_owned() });
+        self.newer.insert(run.clone(), Entry::Cancelled(agent.to_owned()));
     }
 
     /// Remembers a run. Call it before its session's directory is removed.
     pub(super) fn remember(&mut self, mut past: Past) {
         cut(&mut past.exit.ended);
         self.add(&past.run_id, &past);
-        self.newer.insert(past.run_id.clone(), Some(past));
+        self.newer.insert(past.run_id.clone(), Entry::Past(Box::new(past)));
     }
 
     fn add(&mut self, run: &RunId, entry: &impl Serialize) {
@@ -157,8 +170,12 @@ fn read(path: &Path) -> io::Result<(HashMap<RunId, Entry>, usize)> {
     let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
     let count = lines.clone().count();
     let entries = lines.filter_map(|line| {
-        let past = serde_json::from_slice::<Past>(line).map(|past| (past.run_id.clone(), Some(past)));
-        past.or_else(|_| serde_json::from_slice::<Cancelled>(line).map(|run| (run.cancelled, None))).ok()
+        let past = serde_json::from_slice::<Past>(line)
+            .map(|past| (past.run_id.clone(), Entry::Past(Box::new(past))));
+        past.or_else(|_| {
+            serde_json::from_slice::<Cancelled>(line).map(|run| (run.cancelled, Entry::Cancelled(run.agent)))
+        })
+        .ok()
     });
     Ok((entries.collect(), count))
 }
@@ -246,10 +263,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run: RunId = "r9".parse().unwrap();
         let mut receipts = Receipts::open(dir.path()).unwrap();
-        assert!(!receipts.is_cancelled(&run));
-        receipts.cancel(&run);
+        let of = |agent: &str| Owner { agent: agent.to_owned(), ..Owner::default() };
+        assert!(!receipts.is_cancelled(&run, &of("a")));
+        receipts.cancel(&run, "a");
         for receipts in [receipts, Receipts::open(dir.path()).unwrap()] {
-            assert!(receipts.is_cancelled(&run));
+            // Another agent's run of the same name is another run.
+            assert!(receipts.is_cancelled(&run, &of("a")) && !receipts.is_cancelled(&run, &of("b")));
             assert_eq!(receipts.find(&run), None);
         }
     }

@@ -256,18 +256,23 @@ impl Sessions {
         self.0.table.lock().find_run(run).cloned()
     }
 
-    /// The session of a run that is to be ended. A run that has not started will not start any more, also after a
+    /// The session of an agent's run (empty: whoever's) that is to be ended. A run that has not started will not start any more, also after a
     /// restart.
-    pub fn cancel(&self, run: &RunId) -> Option<Session> {
-        self.0.table.lock().cancel(run)
+    pub fn cancel(&self, run: &RunId, agent: &str) -> Option<Session> {
+        self.0.table.lock().cancel(run, agent)
     }
 
     /// The session that a start of this run would find, if it would not start anything.
     ///
     /// # Errors
     /// [`StartError::RunIdConflict`] and [`StartError::Forgotten`], as the start would.
-    pub fn find_retry(&self, run: &RunId, input_digest: &[u8; 32]) -> Result<Option<Session>, StartError> {
-        self.0.table.lock().known(run, input_digest).map(|session| session.cloned())
+    pub fn find_retry(
+        &self,
+        run: &RunId,
+        input_digest: &[u8; 32],
+        owner: &Owner,
+    ) -> Result<Option<Session>, StartError> {
+        self.0.table.lock().known(run, input_digest, owner).map(|session| session.cloned())
     }
 
     /// All sessions, oldest first.
@@ -316,7 +321,7 @@ impl Registry {
     /// Reserves name and place, so that a second call with the same run id finds the first.
     fn admit(&self, request: &StartRequest) -> Result<Admitted, StartError> {
         let mut table = self.table.lock();
-        if let Some(session) = table.known(&request.run_id, &request.input_digest)? {
+        if let Some(session) = table.known(&request.run_id, &request.input_digest, &request.owner)? {
             return Ok(Admitted::Known(session.clone()));
         }
         let max = self.limits.live_max;

@@ -11,6 +11,7 @@ use session::{RunId, SessionId};
 use super::live::Session;
 use super::receipts::{Past, Receipts};
 use super::registry::{Limits, StartError};
+use crate::process::journal::Owner;
 
 /// All sessions of a node, and the runs whose session is gone.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ impl Table {
         &self,
         run_id: &RunId,
         input_digest: &[u8; 32],
+        owner: &Owner,
     ) -> Result<Option<&Session>, StartError> {
         let conflict = |session_id: &SessionId| {
             Err(StartError::RunIdConflict { run_id: run_id.clone(), session_id: session_id.clone() })
@@ -68,7 +70,7 @@ impl Table {
             return if same { Ok(Some(session)) } else { conflict(session.id()) };
         }
         match self.receipts.find(run_id) {
-            None if self.receipts.is_cancelled(run_id) => {
+            None if self.receipts.is_cancelled(run_id, owner) => {
                 Err(StartError::Cancelled { run_id: run_id.clone() })
             }
             None => Ok(None),
@@ -142,13 +144,19 @@ impl Table {
         self.take(id)
     }
 
-    /// The session of a run that has started; one that has not will not start any more.
-    pub(super) fn cancel(&mut self, run: &RunId) -> Option<Session> {
-        let found = self.find_run(run).cloned();
-        if found.is_none() && self.receipts.find(run).is_none() {
-            self.receipts.cancel(run);
+    /// The session of an agent's run that has started; one that has not will not start any more. Empty: whoever's it is.
+    pub(super) fn cancel(&mut self, run: &RunId, agent: &str) -> Option<Session> {
+        match self.find_run(run) {
+            Some(session) if agent.is_empty() || session.owner().is_of(agent) => Some(session.clone()),
+            // Somebody else's: the agent's own run of this name cannot start.
+            Some(_) => None,
+            None => {
+                if self.receipts.find(run).is_none() {
+                    self.receipts.cancel(run, agent);
+                }
+                None
+            }
         }
-        found
     }
 
     /// Takes out one that never ran, as if nobody had asked for it.
@@ -262,7 +270,7 @@ mod tests {
                 match step {
                     Step::Start(run, input) => {
                         let id: RunId = format!("r{run}").parse().unwrap();
-                        match table.known(&id, &[input; 32]) {
+                        match table.known(&id, &[input; 32], &Owner::default()) {
                             Ok(Some(found)) => prop_assert_eq!(found.0.receipt.input_digest, [started[&run]; 32]),
                             Ok(None) => {
                                 prop_assert!(!cancelled.contains(&run), "it was cancelled");
@@ -284,7 +292,7 @@ mod tests {
                         }
                     }
                     Step::Cancel(run) => {
-                        if table.cancel(&format!("r{run}").parse().unwrap()).is_none() && !started.contains_key(&run) {
+                        if table.cancel(&format!("r{run}").parse().unwrap(), "").is_none() && !started.contains_key(&run) {
                             cancelled.insert(run);
                         }
                     }

@@ -17,6 +17,7 @@ use crate::sessions::{LogReader, Read, Session};
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether a process reads its input.
 const LOOK: Duration = Duration::from_millis(20);
+const LOOK_MAX: Duration = Duration::from_millis(200);
 /// Looks in a row that must say so, without output in between: a program that reads in passing does not wait.
 const LOOKS: u32 = 2;
 /// Bytes read in one go.
@@ -44,6 +45,7 @@ pub(super) async fn until(session: &Session, from: u64, wait: &pb::Wait) -> Resu
     let mut progress = session.progress();
     let mut heard = Heard::new(session);
     let mut looks = 0;
+    let began = Instant::now();
     loop {
         let (end, over) = {
             let progress = progress.borrow_and_update();
@@ -52,10 +54,21 @@ pub(super) async fn until(session: &Session, from: u64, wait: &pb::Wait) -> Resu
         if heard.to(end) {
             looks = 0;
         }
-        if let Some(pattern) = &mut pattern
-            && let Some(matched) = pattern.look(end)?
-        {
-            return Ok(Ended { fired: Fired::Pattern, matched: Some(matched) });
+        if let Some(pattern) = &mut pattern {
+            // Piece by piece: a long backlog must not keep the link from its other work.
+            while pattern.is_behind(end) {
+                match pattern.look()? {
+                    Looked::Matched(matched) => {
+                        return Ok(Ended { fired: Fired::Pattern, matched: Some(matched) });
+                    }
+                    Looked::NotYet => {}
+                    Looked::AtEnd => break,
+                }
+                if deadline <= Instant::now() {
+                    return Ok(Fired::Timeout.into());
+                }
+                tokio::task::yield_now().await;
+            }
         }
         if over {
             return Ok(Fired::Exit.into());
@@ -84,7 +97,9 @@ pub(super) async fn until(session: &Session, from: u64, wait: &pb::Wait) -> Resu
         }
         // The holder tells at once where somebody waits for the next byte.
         session.want_output(end);
-        let look_at = wait.reads_input.then(|| now + LOOK);
+        // A program that has been at work for long need not be looked at so often.
+        let pause = (now - began).div_f32(50.0).clamp(LOOK, LOOK_MAX);
+        let look_at = wait.reads_input.then(|| now + pause);
         let next = [Some(deadline), idle_at, look_at].into_iter().flatten().min().unwrap_or(deadline);
         tokio::select! {
             changed = progress.changed() => if changed.is_err() {
@@ -131,27 +146,33 @@ impl Pattern {
         Self { reader: session.reader(from), cleaner: Cleaner::default(), watcher }
     }
 
-    fn look(&mut self, end: u64) -> Result<Option<(u64, u64, String)>, Fault> {
-        while self.reader.position() < end {
-            match self.reader.next(BLOCK).map_err(|error| unreadable(&error))? {
-                Read::Data(records) => {
-                    for record in records {
-                        let watcher = &mut self.watcher;
-                        self.cleaner.push(record.stream, record.offset, &record.bytes, &mut |glyph| {
-                            watcher.push(glyph)
-                        });
-                    }
-                    if let Some(matched) = self.watcher.matched() {
-                        return Ok(Some(matched));
-                    }
-                }
-                Read::Gap { from, to } => {
-                    let watcher = &mut self.watcher;
-                    self.cleaner.gap(from, to, &mut |glyph| watcher.push(glyph));
-                }
-                Read::Empty | Read::End => break,
-            }
-        }
-        Ok(None)
+    fn is_behind(&self, end: u64) -> bool {
+        self.reader.position() < end
     }
+
+    /// Looks at the next piece.
+    fn look(&mut self) -> Result<Looked, Fault> {
+        let watcher = &mut self.watcher;
+        match self.reader.next(BLOCK).map_err(|error| unreadable(&error))? {
+            Read::Data(records) => {
+                for record in records {
+                    self.cleaner
+                        .push(record.stream, record.offset, &record.bytes, &mut |glyph| watcher.push(glyph));
+                }
+                Ok(self.watcher.matched().map_or(Looked::NotYet, Looked::Matched))
+            }
+            Read::Gap { from, to } => {
+                self.cleaner.gap(from, to, &mut |glyph| watcher.push(glyph));
+                Ok(Looked::NotYet)
+            }
+            Read::Empty | Read::End => Ok(Looked::AtEnd),
+        }
+    }
+}
+
+/// What a look at a piece came to.
+enum Looked {
+    Matched((u64, u64, String)),
+    NotYet,
+    AtEnd,
 }

@@ -104,9 +104,8 @@ fn a_poll_has_what_is_new_and_once() {
         .has(json!({ "aggregated": "two\n", "offset": 4, "nextOffset": 8, "retryInMs": 5000 }));
     poll(json!({})).has(json!({ "aggregated": "", "retryInMs": 5000 }));
     // One that waits hears at once.
-    let mut late =
+    let late =
         desk.tool.begin(json!({ "tool": "process", "action": "poll", "sessionId": id, "timeout": 30_000 }));
-    let _ = &mut late;
     let (late, took) = measured(|| {
         desk.tool.process("write", &id, json!({ "data": "three\n", "eof": true }));
         late.finish()

@@ -125,3 +125,42 @@ fn agents_have_two_sessions_under_one_roof() {
     assert_eq!(listed(&b), [ids[1].as_str()]);
     assert_eq!(listed(&desk.tool), [] as [&str; 0]);
 }
+
+/// A kill by run id reaches nobody else's run, started or not.
+#[test]
+fn a_run_that_was_cancelled_before_it_started_is_its_agents_own() {
+    let desk = Desk::new();
+    let (a, b) = (add(&desk, "a", "write"), add(&desk, "b", "write"));
+    let cancel = |desk: &Desk, who: &PathBuf, run: &str| {
+        let who = who.display().to_string();
+        desk.bed
+            .gateway_cli(["--identity", &who, "kill", run, "--node", "n", "--before-start"])
+            .ok()
+            .stdout_text()
+    };
+    let named = |run: &str| {
+        let run = run.to_owned();
+        move |call: &mut proto::v1::ToolCall| call.call_id = run
+    };
+    let runs = Tool::remote(&a).with(named("a.runs")).background("sleep 600", json!({}));
+    assert!(cancel(&desk, &b, "a.runs").contains("has not started"));
+    Tool::remote(&a).process("poll", &runs, json!({})).has(json!({ "status": "running" }));
+
+    let ran = desk.bed.path("ran");
+    let command = format!("echo $0 >> {}", ran.display());
+    cancel(&desk, &b, "later");
+    cancel(&desk, &a, "soon");
+    for restarted in [false, true] {
+        if restarted {
+            desk.node.stop(e2e::Sig::Kill);
+            desk.node.restart();
+            desk.node.wait_connected(1);
+        }
+        let soon = Tool::remote(&a).with(named("soon")).exec(&command, json!({}));
+        assert!(soon.is_error && soon["error"]["code"] == "CANCELLED", "{soon:?}");
+    }
+    assert!(!ran.exists(), "nothing ran");
+    // What another agent cancelled is another run.
+    Tool::remote(&a).with(named("later")).exec(&command, json!({})).has(json!({ "status": "completed" }));
+    assert!(ran.exists());
+}
