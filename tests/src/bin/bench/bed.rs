@@ -69,8 +69,12 @@ impl Binaries {
 
     /// Starts a node host; `invite` pairs it first.
     pub(crate) fn start_node(&self, state: &Path, invite: Option<&str>) -> anyhow::Result<Program> {
+        self.start_node_with(state, invite, &[])
+    }
+
+    fn start_node_with(&self, state: &Path, invite: Option<&str>, flags: &[&str]) -> anyhow::Result<Program> {
         let mut command = Command::new(&self.node_host);
-        command.arg("run").arg("--state-dir").arg(state);
+        command.arg("run").args(flags).arg("--state-dir").arg(state);
         if let Some(link) = invite {
             command.args(["--pair", link]);
         }
@@ -101,6 +105,11 @@ pub(crate) struct Bed {
 impl Bed {
     /// Starts and pairs them.
     pub(crate) fn start(binaries: &Binaries) -> anyhow::Result<Self> {
+        Self::start_with(binaries, &[])
+    }
+
+    /// The same, with flags for the node host.
+    pub(crate) fn start_with(binaries: &Binaries, flags: &[&str]) -> anyhow::Result<Self> {
         let scratch = tempfile::Builder::new().prefix("bench-").tempdir().context("a temporary directory")?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let path = scratch.path().join(GATEWAY_DIR);
@@ -109,7 +118,7 @@ impl Bed {
         let state = StateDir::resolve(Some(path), None, None)?;
         let connection = runtime.block_on(Connection::local(&state))?;
         let link = invite(&runtime, &connection, NODE)?;
-        let node = binaries.start_node(&scratch.path().join(NODE_DIR), Some(&link))?;
+        let node = binaries.start_node_with(&scratch.path().join(NODE_DIR), Some(&link), flags)?;
         node.line(NODE_READY, READY_WITHIN)?;
         let watchdog = Watchdog::new(USED_WITHIN, vec![gateway.process(), node.process()]);
         Ok(Self {

@@ -11,6 +11,7 @@ mod mux;
 mod procfs;
 mod program;
 mod report;
+mod sessions;
 mod sshd;
 mod stats;
 mod targets;

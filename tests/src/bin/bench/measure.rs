@@ -16,6 +16,7 @@ use clap::ValueEnum;
 use crate::approvals;
 use crate::bed::Binaries;
 use crate::report::Row;
+use crate::sessions;
 use crate::sshd::Sshd;
 
 /// What can be measured.
@@ -35,6 +36,8 @@ pub(crate) enum Measurement {
     Start,
     /// A person's yes: how soon it holds, and what asking costs.
     Approvals,
+    /// Agents' sessions: many, floods, waits, readers that stop.
+    Sessions,
 }
 
 /// How much.
@@ -80,6 +83,7 @@ impl Measurement {
             Self::Memory => memory::run(sides),
             Self::Start => start::run(sides),
             Self::Approvals => approvals::run(sides),
+            Self::Sessions => sessions::run(sides),
         }
     }
 }

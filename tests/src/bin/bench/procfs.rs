@@ -22,6 +22,8 @@ pub(crate) struct Memory {
     pub(crate) rss: f64,
     /// Pages shared with others count in part.
     pub(crate) pss: f64,
+    /// Pages that no other process has.
+    pub(crate) private: f64,
 }
 
 impl Process {
@@ -81,14 +83,18 @@ impl Process {
             let line = text.lines().find_map(|line| line.strip_prefix(key));
             line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
         };
-        Memory { rss: field("status", "VmRSS:"), pss: field("smaps_rollup", "Pss:") }
+        Memory {
+            rss: field("status", "VmRSS:"),
+            pss: field("smaps_rollup", "Pss:"),
+            private: field("smaps_rollup", "Private_Clean:") + field("smaps_rollup", "Private_Dirty:"),
+        }
     }
 }
 
 impl std::ops::Add for Memory {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { rss: self.rss + other.rss, pss: self.pss + other.pss }
+        Self { rss: self.rss + other.rss, pss: self.pss + other.pss, private: self.private + other.private }
     }
 }
 
@@ -101,7 +107,11 @@ impl Memory {
     /// What each of `count` things added since `before`.
     pub(crate) fn growth_each(self, before: Self, count: u32) -> Self {
         let count = f64::from(count.max(1));
-        Self { rss: (self.rss - before.rss) / count, pss: (self.pss - before.pss) / count }
+        Self {
+            rss: (self.rss - before.rss) / count,
+            pss: (self.pss - before.pss) / count,
+            private: (self.private - before.private) / count,
+        }
     }
 }
 

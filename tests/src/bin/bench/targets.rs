@@ -1,7 +1,11 @@
 //! What is measured and what counts as good enough. The only place to change a
 //! target. Bounds hold for medians of one run, so both sides met the same load.
 
+mod sessions;
+
 use serde::Serialize;
+
+pub(crate) use sessions::*;
 
 /// Which way is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

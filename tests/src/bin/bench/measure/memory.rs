@@ -131,7 +131,8 @@ fn end_sessions(bed: &Bed, sessions: &[String]) -> anyhow::Result<()> {
     let (mut tools, sessions) = (bed.tools(), sessions.to_vec());
     bed.run(async move {
         for session in sessions {
-            let request = pb::KillSessionRequest { session, node: NODE.to_owned(), grace_ms: 0 };
+            let request =
+                pb::KillSessionRequest { before_start: false, session, node: NODE.to_owned(), grace_ms: 0 };
             tools.kill(request).await?;
         }
         let deadline = Instant::now() + WITHIN;
