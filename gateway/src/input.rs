@@ -62,6 +62,8 @@ pub(crate) async fn pump(
                 offset: piece.offset,
                 data: piece.data,
                 eof: piece.eof,
+                // Many keys share one answer.
+                confirm_now: false,
             };
             if link.send_input(input).await.is_err() {
                 link.end(crate::node_link::link_lost());

@@ -78,9 +78,18 @@ const LISTED_TEXT_MAX: usize = 64;
 /// A list of sessions, as messages of one frame.
 pub(crate) fn sessions(list: &[SessionInfo]) -> Vec<pb::SessionInfo> {
     let mut messages: Vec<_> = list.iter().map(session).collect();
+    fit_in_a_frame(messages.iter_mut());
+    messages
+}
+
+/// Cuts the texts of a long list.
+pub(crate) fn fit_in_a_frame<'a>(messages: impl Iterator<Item = &'a mut pb::SessionInfo>) {
+    let messages: Vec<_> = messages.collect();
     if messages.len() > FULL_LIST_MAX {
-        for message in &mut messages {
+        for message in messages {
             cut(&mut message.label);
+            cut(&mut message.workdir);
+            cut(&mut message.session_key);
             if let Some(pb::Exit { how, note, .. }) = &mut message.exit {
                 cut(note);
                 if let Some(pb::exit::How::CouldNotStart(failure)) = how {
@@ -89,7 +98,6 @@ pub(crate) fn sessions(list: &[SessionInfo]) -> Vec<pb::SessionInfo> {
             }
         }
     }
-    messages
 }
 
 fn cut(text: &mut String) {

@@ -35,6 +35,8 @@ const HITS: usize = 50;
 const HITS_MAX: usize = 500;
 /// Lines around a hit.
 const AROUND_MAX: u32 = 20;
+/// Sessions in one list.
+const STATES_MAX: usize = 1000;
 /// Output that is read at once on the way of other requests, in bytes; more is read elsewhere.
 const QUICK_BYTES: u64 = 64 * 1024;
 
@@ -61,11 +63,16 @@ impl Node {
                     || info.id.as_str().starts_with(&request.session))
         };
         let found = self.sessions.list().into_iter().rev().filter(wanted);
-        let found: Vec<_> = found.filter_map(|info| self.sessions.find(&info.id)).collect();
-        let tail = usize::try_from(request.tail_chars).unwrap_or(CHARS_MAX).min(state::TAIL_MAX);
+        let mut found: Vec<_> = found.filter_map(|info| self.sessions.find(&info.id)).collect();
+        let left_out = u32::try_from(found.len().saturating_sub(STATES_MAX)).unwrap_or(u32::MAX);
+        found.truncate(STATES_MAX);
+        let wanted = usize::try_from(request.tail_chars).unwrap_or(CHARS_MAX).min(state::TAIL_MAX);
+        // All tails together are one frame.
+        let tail = wanted.min(CHARS_MAX / found.len().max(1));
         self.aside(move || {
-            let states = found.iter().map(|session| state::with_tail(session, tail)).collect();
-            Ok(pb::StatesReply { states })
+            let mut states: Vec<_> = found.iter().map(|session| state::with_tail(session, tail)).collect();
+            convert::fit_in_a_frame(states.iter_mut().filter_map(|state| state.session.as_mut()));
+            Ok(pb::StatesReply { states, left_out })
         })
         .await
     }

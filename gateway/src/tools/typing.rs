@@ -91,12 +91,14 @@ impl Typist {
             self.writer.rewind();
             let outcome = loop {
                 while let Some(piece) = self.writer.next_piece() {
+                    let last = !self.writer.has_unsent();
                     let input = pb::Input {
                         session_id: found.session.clone(),
                         writer: self.writer.id(),
                         offset: piece.offset,
                         data: piece.data,
                         eof: piece.eof,
+                        confirm_now: last,
                     };
                     if link.send_input(input).await.is_err() {
                         break;

@@ -18,6 +18,9 @@ use crate::convert;
 use crate::process::{Mode, Stdin};
 use crate::sessions::Owner;
 
+/// Longest id of an agent and key of its session, in bytes: lists of sessions hold them.
+const NAME_MAX: usize = 512;
+
 /// A run request whose fields are in order.
 #[derive(Debug)]
 pub struct Asked {
@@ -57,6 +60,11 @@ impl Asked {
         let run_id = RunId::parse(&run.run_id).map_err(|e| invalid(format!("run id: {e}")))?;
         let command = command::parse(run.invocation.as_ref())?;
         let requested = requested(run)?;
+        if run.agent_id.len() > NAME_MAX || run.session_key.len() > NAME_MAX {
+            return Err(invalid(format!(
+                "an agent's id and its session's key have at most {NAME_MAX} bytes"
+            )));
+        }
         let overrides =
             check_overrides(run.env.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|rejected| {
                 Fault::new(ErrorCode::EnvRejected, format!("SYSTEM_RUN_DENIED: {rejected}"))

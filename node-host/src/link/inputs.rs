@@ -96,7 +96,7 @@ async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiv
             owed.pay(&outbox);
             return;
         };
-        let writer = input.writer;
+        let (writer, confirm_now) = (input.writer, input.confirm_now);
         let found = SessionId::parse(&input.session_id)
             .ok()
             .and_then(|id| node.sessions.find(&id).map(|session| (id, session)));
@@ -115,7 +115,7 @@ async fn write_all(node: Arc<Node>, outbox: NodeOutbox, mut inputs: mpsc::Receiv
         match write(&session, input, progress).await {
             Ok(()) => {
                 owed.add(pb::InputTaken { writer, total: progress.total, fault: None, eof: progress.eof });
-                if progress.eof || owed.bytes() >= CONFIRM_AT {
+                if confirm_now || progress.eof || owed.bytes() >= CONFIRM_AT {
                     owed.pay(&outbox);
                 }
             }

@@ -21,6 +21,8 @@ use crate::sessions::{Hold, Session};
 
 /// Requests at work at one time; more than the gateway keeps open is refused.
 const REQUESTS_MAX: usize = 4096;
+/// The largest answer, in bytes: a frame of the link is at most 4 MiB.
+const ANSWER_MAX: usize = 4 * 1024 * 1024 - 64 * 1024;
 /// Names in one `system.which`.
 const BINS_MAX: usize = 256;
 /// Longest grace of a kill.
@@ -88,6 +90,7 @@ impl Serving {
                 Some(command) => (node.answer(command).await, None),
                 None => (Answer::Fault(invalid("unknown node command").into()), None),
             };
+            let answer = fitting(answer);
             // The answer is queued before the feed opens: a caller knows its
             // session before its output.
             let sent = outbox.control(pb::NodeFrame { frame: Some(reply(id, answer)) }).await;
@@ -102,6 +105,19 @@ impl Serving {
             .try_control(pb::NodeFrame { frame: Some(frame) })
             .map_err(|_| Fault::new(ErrorCode::Disconnected, "the gateway does not read"))
     }
+}
+
+/// An answer that a frame can carry: one that is too large would end the link, and everything on it.
+fn fitting(answer: Answer) -> Answer {
+    let size = answer.encoded_len();
+    if size <= ANSWER_MAX {
+        return answer;
+    }
+    let fault = Fault::new(
+        ErrorCode::ResourceExhausted,
+        format!("the answer has {size} bytes, too many for one message"),
+    );
+    Answer::Fault(fault.hint("ask for less").into())
 }
 
 fn reply(id: u64, answer: Answer) -> Frame {

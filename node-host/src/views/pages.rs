@@ -6,7 +6,7 @@ use session::view::{Cleaner, Glyph};
 use session::view::{Pager, Window};
 use session::view::{Search, Searcher};
 
-use super::unreadable;
+use super::{CHARS_MAX, unreadable};
 use crate::enforce::invalid;
 use crate::sessions::{Read, Session};
 
@@ -48,7 +48,15 @@ pub(super) fn log(session: &Session, view: &pb::LogView, max: usize) -> Result<p
 pub(super) fn search(session: &Session, wanted: &Search) -> Result<pb::SearchHits, Fault> {
     let mut searcher = Searcher::new(wanted).map_err(|error| invalid(error.to_string()))?;
     through(session, &mut searcher)?;
-    let found = searcher.finish();
+    let mut found = searcher.finish();
+    // The lines around count as well; what does not fit is in the total only.
+    let mut room = CHARS_MAX;
+    found.hits.retain(|hit| {
+        let size = |line: &String| line.len() + 1;
+        let taken = size(&hit.text) + hit.before.iter().chain(&hit.after).map(size).sum::<usize>();
+        room = room.saturating_sub(taken);
+        room > 0
+    });
     Ok(pb::SearchHits {
         hits: found
             .hits

@@ -75,6 +75,7 @@ pub(super) async fn list(gateway: &Arc<Gateway>, call: &Call) -> Result<Answer, 
         async move { (link, link.request(command, ANSWER).await) }
     });
     let mut states = Vec::new();
+    let mut left_out = 0;
     let mut unreachable: Vec<String> = gateway
         .registry
         .nodes()
@@ -85,12 +86,15 @@ pub(super) async fn list(gateway: &Arc<Gateway>, call: &Call) -> Result<Answer, 
     for (link, answer) in futures_util::future::join_all(asked).await {
         let name = gateway.registry.name(&link.node);
         match answer {
-            Ok(Reply::States(reply)) => states.extend(reply.states.into_iter().map(|mut state| {
-                if let Some(session) = &mut state.session {
-                    (session.node_id, session.node_name) = (link.node.to_hex(), name.clone());
-                }
-                state
-            })),
+            Ok(Reply::States(reply)) => {
+                left_out += reply.left_out;
+                states.extend(reply.states.into_iter().map(|mut state| {
+                    if let Some(session) = &mut state.session {
+                        (session.node_id, session.node_name) = (link.node.to_hex(), name.clone());
+                    }
+                    state
+                }));
+            }
             _ => unreachable.push(name),
         }
     }
@@ -101,13 +105,16 @@ pub(super) async fn list(gateway: &Arc<Gateway>, call: &Call) -> Result<Answer, 
     if lines.is_empty() {
         lines.push("No running or recent sessions.".to_owned());
     }
+    if left_out > 0 {
+        lines.push(format!("{left_out} older sessions are not shown."));
+    }
     if !unreachable.is_empty() {
         lines.push(format!("Not connected, their sessions are not shown: {}", unreachable.join(", ")));
     }
     let sessions: Vec<Value> = states.iter().map(|state| Value::Object(entry(state))).collect();
     Ok(Answer::new(
         lines.join("\n"),
-        json!({ "status": "completed", "sessions": sessions, "unreachable": unreachable }),
+        json!({ "status": "completed", "sessions": sessions, "leftOut": left_out, "unreachable": unreachable }),
     ))
 }
 

@@ -95,7 +95,9 @@ async fn look(
     let over = state.session.as_ref().and_then(|session| session.exit.clone());
     // One who is gone has read nothing: the next poll has it again.
     if offset.is_none() && !target.call.events.is_closed() {
-        target.gateway.tasks.set_cursor(&node, target.id(), text.next_offset)?;
+        if text.next_offset > from {
+            target.gateway.tasks.set_cursor(&node, target.id(), text.next_offset)?;
+        }
         if over.is_some() {
             target.gateway.tasks.end_was_read(&node, target.id());
         }
