@@ -17,6 +17,7 @@ mod demo;
 mod env_rejection;
 mod exec_pipes;
 mod exec_pty;
+mod field_cases;
 mod hostile_approvals;
 mod hygiene;
 mod link_manners;
