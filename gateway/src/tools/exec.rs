@@ -18,9 +18,9 @@ use super::{Answer, Call, locate};
 use crate::asking::{Begun, Caller};
 use crate::follow::OnClose;
 use crate::gateway::Gateway;
+use crate::kills;
 use crate::start::{self, Manner, Started};
 use crate::tasks::NotifyOnExit;
-use crate::{clock, kills};
 use call::ExecCall;
 pub(crate) use call::parse_size;
 
@@ -361,7 +361,7 @@ fn pending(approval: &pb::Approval) -> Answer {
         json!({
             "status": "approval-pending", "approvalId": approval.approval_id, "approvalSlug": slug,
             "expiresAtMs": approval.expires_unix_ms, "allowedDecisions": decisions, "host": "node",
-            "command": plan.command_text, "cwd": plan.workdir, "nodeId": approval.node_id, "nowMs": clock::now_ms(),
+            "command": plan.command_text, "cwd": plan.workdir, "nodeId": approval.node_id,
         }),
     )
 }

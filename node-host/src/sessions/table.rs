@@ -10,7 +10,7 @@ use session::{RunId, SessionId};
 
 use super::live::Session;
 use super::receipts::{Past, Receipts};
-use super::registry::{Limits, StartError};
+use super::request::{Limits, StartError};
 use crate::process::journal::Owner;
 
 /// All sessions of a node, and the runs whose session is gone.
