@@ -96,7 +96,7 @@ pub(crate) async fn ask_when_back(
     session: &str,
     lease: pb::LeaseRequest,
 ) -> Result<(), Fault> {
-    crate::start::comes_back(gateway, &node, session::lease::LINK_GRACE).await?;
+    crate::start::comes_back(gateway, &node, session::lease::AWAY_GRACE).await?;
     let found = state::Found { node, session: session.to_owned() };
     locate::ask(gateway, &found, Command::Lease(lease), Duration::ZERO).await.map(|_| ())
 }

@@ -154,7 +154,9 @@ async fn once(
         welcome.display_name,
         welcome.node_id.get(..12).unwrap_or(&welcome.node_id)
     ));
+    node.sessions.set_linked(true);
     let end = serve(node, paired, (outbox, frames), ends, &welcome, stopping).await;
+    node.sessions.set_linked(false);
     // A link that breaks as soon as it is up is no reason to hurry.
     if since.elapsed() >= STABLE_AFTER {
         course.backoff.reset();

@@ -80,7 +80,7 @@ impl Node {
     /// One view of one session. Asking for it is looking after it.
     pub(crate) async fn view(&self, request: pb::ViewRequest) -> Result<pb::ViewReply, Fault> {
         let session = self.session_of(&request.session_id, &request.agent_id)?;
-        session.contact();
+        let _there = session.look_after();
         let max = match usize::try_from(request.max_chars).unwrap_or(CHARS_MAX) {
             0 => CHARS,
             chars => chars.min(CHARS_MAX),

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use session::{Lease, OnDisconnect};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 use crate::process::holder::unix_ms;
@@ -17,20 +18,36 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A lease, and news of it for whoever ends what nobody looks after.
+/// What all leases of a node share.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    /// For whoever ends what nobody looks after.
+    pub(super) news: Notify,
+    /// The node has a link, over which somebody could come.
+    linked: AtomicBool,
+}
+
+impl Leases {
+    pub(super) fn set_linked(&self, linked: bool) {
+        self.linked.store(linked, Ordering::Release);
+        self.news.notify_one();
+    }
+}
+
+/// A lease, and what it shares with the others.
 #[derive(Debug)]
 pub(super) struct Leased {
     lease: Mutex<Lease>,
-    news: Arc<Notify>,
+    all: Arc<Leases>,
 }
 
 impl Leased {
     /// Nobody holds it. After a restart of the node host that starts the time anew.
-    pub(super) fn new(policy: OnDisconnect, news: Arc<Notify>) -> Self {
+    pub(super) fn new(policy: OnDisconnect, all: Arc<Leases>) -> Self {
         if policy != OnDisconnect::Keep {
-            news.notify_one();
+            all.news.notify_one();
         }
-        Self { lease: Mutex::new(Lease::new(policy, now_ms())), news }
+        Self { lease: Mutex::new(Lease::new(policy, now_ms())), all }
     }
 
     pub(super) fn policy(&self) -> OnDisconnect {
@@ -47,12 +64,12 @@ impl Leased {
 
     pub(super) fn change(&self, policy: OnDisconnect) {
         self.lease.lock().change(policy, now_ms());
-        self.news.notify_one();
+        self.all.news.notify_one();
     }
 
     /// When it ends, in milliseconds of this process's clock.
     pub(super) fn ends_at_ms(&self) -> Option<u64> {
-        self.lease.lock().ends_at_ms()
+        self.lease.lock().ends_at_ms(self.all.linked.load(Ordering::Acquire))
     }
 
     /// The same as the world counts.
@@ -65,7 +82,10 @@ impl Leased {
     }
 
     pub(super) fn release(&self) {
-        self.lease.lock().release(now_ms());
-        self.news.notify_one();
+        let mut lease = self.lease.lock();
+        lease.release(now_ms());
+        if lease.policy() != OnDisconnect::Keep {
+            self.all.news.notify_one();
+        }
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use session::{ByteOffset, Exit, Limits, OnDisconnect, RunId, SessionId};
-use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 
 use super::hold::{Hold, Wishes};
-use super::leased::{self, Leased};
+use super::leased::{self, Leased, Leases};
 use super::reader::{LogReader, Read};
 use super::store;
 use crate::process::Mode;
@@ -143,7 +143,7 @@ impl Session {
         receipt: Receipt,
         dir: PathBuf,
         progress: Progress,
-        lease_news: Arc<Notify>,
+        leases: Arc<Leases>,
     ) -> (Session, mpsc::Receiver<ToHolder>) {
         let (commands, taken) = mpsc::channel(COMMANDS);
         let open = progress.exit.is_none();
@@ -152,7 +152,7 @@ impl Session {
             Mode::Pipes { .. } | Mode::Terminal { .. } if open => StdinState::Open,
             Mode::Pipes { .. } | Mode::Terminal { .. } => StdinState::Closed,
         };
-        let lease = Leased::new(receipt.owner.on_disconnect, lease_news);
+        let lease = Leased::new(receipt.owner.on_disconnect, leases);
         let inner = Inner {
             lease,
             receipt,

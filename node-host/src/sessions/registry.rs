@@ -9,10 +9,11 @@ use parking_lot::Mutex;
 use session::{ByteOffset, Ended, Exit, LogLimits, RunId, SessionId, StartFailure};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hold::Hold;
+use super::leased::Leases;
 use super::live::{Progress, Session};
 use super::pool::Pool;
 use super::receipts::Receipts;
@@ -58,8 +59,7 @@ pub(super) struct Registry {
     pool: Pool,
     table: Mutex<Table>,
     over: CancellationToken,
-    /// Somebody stopped looking after a session, or may do so.
-    lease_news: Arc<Notify>,
+    leases: Arc<Leases>,
     _ends: DropGuard,
 }
 
@@ -89,7 +89,7 @@ impl Sessions {
             limits,
             pool,
             table,
-            lease_news: Arc::default(),
+            leases: Arc::default(),
             _ends: over.clone().drop_guard(),
             over,
         });
@@ -168,11 +168,19 @@ impl Sessions {
         list
     }
 
+    /// The node has a link from now on, or none: over one, whoever looked after a session may come back.
+    pub fn set_linked(&self, linked: bool) {
+        if linked {
+            self.0.table.lock().sessions().for_each(Session::contact);
+        }
+        self.0.leases.set_linked(linked);
+    }
+
     /// Waits until sessions are to be ended because nobody looks after them.
     pub async fn abandoned(&self) -> Vec<Session> {
         loop {
             // Registered before looking: news in between wakes us.
-            let news = self.0.lease_news.notified();
+            let news = self.0.leases.news.notified();
             let (mut due, mut next) = (Vec::new(), None::<u64>);
             for session in self.0.table.lock().sessions() {
                 match session.abandoned_in_ms() {
@@ -230,8 +238,7 @@ impl Registry {
             answer_queries: request.answer_queries,
         };
         let dir = self.dir.join(receipt.session_id.as_str());
-        let (session, commands) =
-            Session::new(receipt, dir, Progress::default(), Arc::clone(&self.lease_news));
+        let (session, commands) = Session::new(receipt, dir, Progress::default(), Arc::clone(&self.leases));
         table.insert(session.clone());
         Ok(Admitted::New(session, commands))
     }
@@ -354,7 +361,7 @@ impl Registry {
         match connect_soon(dir).await {
             Ok((mut stream, inbox, status)) => {
                 let (session, commands) =
-                    Session::new(receipt, dir.to_owned(), Progress::default(), Arc::clone(&self.lease_news));
+                    Session::new(receipt, dir.to_owned(), Progress::default(), Arc::clone(&self.leases));
                 self.table.lock().insert(session.clone());
                 let mut frame = Vec::new();
                 let armed = wire::encode(&ToHolder::Arm, &mut frame).is_ok();
@@ -374,12 +381,8 @@ impl Registry {
     }
 
     fn insert_finished(&self, receipt: Receipt, dir: &Path, exit: Exit, started: Option<(i32, u64)>) {
-        let (session, _) = Session::new(
-            receipt,
-            dir.to_owned(),
-            tether::finished(exit, started),
-            Arc::clone(&self.lease_news),
-        );
+        let (session, _) =
+            Session::new(receipt, dir.to_owned(), tether::finished(exit, started), Arc::clone(&self.leases));
         let mut table = self.table.lock();
         table.insert(session.clone());
         table.ended(&session);

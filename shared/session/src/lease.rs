@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long a session whose reader lost its link waits for it to come back.
+/// How long a session whose reader is gone waits for it to come back, while its node has a link.
 pub const LINK_GRACE: Duration = Duration::from_secs(60);
+/// The same while its node has none: a lost link kills nothing in a hurry.
+pub const AWAY_GRACE: Duration = Duration::from_secs(600);
 /// The longest time of `keep-for`.
 pub const KEEP_FOR_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -20,7 +22,7 @@ pub enum OnDisconnect {
     /// It goes on.
     #[default]
     Keep,
-    /// It is ended, after [`LINK_GRACE`].
+    /// It is ended, after [`LINK_GRACE`] or [`AWAY_GRACE`].
     Kill,
     /// It is ended when nobody was there for so many milliseconds.
     KeepFor(u64),
@@ -123,11 +125,13 @@ impl Lease {
         self.contact(now_ms);
     }
 
-    /// When the command is to be ended, unless somebody comes; none: never, or not while it is held.
-    pub fn ends_at_ms(&self) -> Option<u64> {
+    /// When the command is to be ended, unless somebody comes; none: never, or not while it is held. `linked`: somebody
+    /// could come.
+    pub fn ends_at_ms(&self, linked: bool) -> Option<u64> {
         let patience = match self.policy {
             OnDisconnect::Keep => return None,
-            OnDisconnect::Kill => LINK_GRACE.as_millis() as u64,
+            OnDisconnect::Kill if linked => LINK_GRACE.as_millis() as u64,
+            OnDisconnect::Kill => AWAY_GRACE.as_millis() as u64,
             OnDisconnect::KeepFor(ms) => ms,
         };
         (self.holders == 0).then(|| self.contact_ms.saturating_add(patience))
@@ -170,23 +174,24 @@ mod tests {
     #[test]
     fn a_command_ends_when_nobody_was_there_for_long_enough() {
         let mut lease = Lease::new(OnDisconnect::KeepFor(5000), 100);
-        assert_eq!(lease.ends_at_ms(), Some(5100));
+        assert_eq!(lease.ends_at_ms(true), Some(5100));
         lease.hold();
         lease.hold();
-        assert_eq!((lease.ends_at_ms(), lease.is_held()), (None, true));
+        assert_eq!((lease.ends_at_ms(true), lease.is_held()), (None, true));
         lease.release(1000);
-        assert_eq!(lease.ends_at_ms(), None);
+        assert_eq!(lease.ends_at_ms(true), None);
         lease.release(2000);
-        assert_eq!(lease.ends_at_ms(), Some(7000));
+        assert_eq!(lease.ends_at_ms(true), Some(7000));
         lease.contact(4000);
-        assert_eq!(lease.ends_at_ms(), Some(9000));
+        assert_eq!(lease.ends_at_ms(true), Some(9000));
         // A clock that was read earlier takes nothing back.
         lease.contact(3000);
-        assert_eq!(lease.ends_at_ms(), Some(9000));
+        assert_eq!(lease.ends_at_ms(true), Some(9000));
         lease.change(OnDisconnect::Keep, 5000);
-        assert_eq!(lease.ends_at_ms(), None);
+        assert_eq!(lease.ends_at_ms(true), None);
         lease.change(OnDisconnect::Kill, 6000);
-        assert_eq!(lease.ends_at_ms(), Some(66_000));
+        assert_eq!(lease.ends_at_ms(true), Some(66_000));
+        assert_eq!(lease.ends_at_ms(false), Some(606_000));
     }
 
     proptest! {
@@ -203,7 +208,7 @@ mod tests {
                     2 => { lease.contact(now); last = now; }
                     _ => {}
                 }
-                prop_assert_eq!(lease.ends_at_ms(), (held == 0).then_some(last + 5000));
+                prop_assert_eq!(lease.ends_at_ms(true), (held == 0).then_some(last + 5000));
             }
         }
     }

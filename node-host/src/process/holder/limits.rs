@@ -90,11 +90,16 @@ impl Watch {
     fn memory(&self, usage: &Usage) -> u64 {
         let bytes = |pages: u64| pages.saturating_mul(sys::page_bytes());
         let sum = bytes(usage.pages.values().fold(0, |sum, pages| sum.saturating_add(*pages)));
-        if self.limits.memory_bytes.is_none_or(|allowed| sum <= allowed) {
-            return sum;
+        let Some(allowed) = self.limits.memory_bytes.filter(|allowed| sum > *allowed) else { return sum };
+        // Where it may not be looked at: what is resident now, nothing if it is gone.
+        let one = |&pid| usage::proportional_bytes(pid).unwrap_or_else(|| bytes(usage::resident_now(pid)));
+        let exact = || usage.pages.keys().map(one).fold(0, u64::saturating_add);
+        match exact() {
+            // Whoever ends in the middle of the sum leaves its share to those that are read later, so that it counts
+            // twice: only what is seen twice is true.
+            sum if sum > allowed => sum.min(exact()),
+            sum => sum,
         }
-        let one = |(&pid, &pages)| usage::proportional_bytes(pid).unwrap_or_else(|| bytes(pages));
-        usage.pages.iter().map(one).fold(0, u64::saturating_add)
     }
 }
 

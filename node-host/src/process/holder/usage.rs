@@ -62,6 +62,12 @@ pub(super) fn proportional_bytes(pid: i32) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// Resident pages of a process as it is now; 0 for one that is gone.
+pub(super) fn resident_now(pid: i32) -> u64 {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok().and_then(|text| parse_stat(&text));
+    stat.map_or(0, |stat| resident_pages(pid, &stat))
+}
+
 fn resident_pages(pid: i32, stat: &Stat) -> u64 {
     let read = |at: &Path| fs::read(at.join("statm")).ok().and_then(|text| parse_statm(&text));
     let process = PathBuf::from(format!("/proc/{pid}"));
