@@ -141,7 +141,8 @@ enum Got {
 #[derive(Debug, Default)]
 struct Reader {
     at: u64,
-    holds: bool,
+    /// It holds its place, since the log ended here.
+    holds: Option<u64>,
     ended: bool,
 }
 
@@ -157,7 +158,9 @@ impl Reader {
                 self.at += bytes.len() as u64;
             }
             Got::Gap(from, to) => {
-                assert!(!self.ended && !self.holds, "whoever holds its place loses nothing");
+                // What was gone before stays gone.
+                assert!(self.holds.is_none_or(|end| to <= end), "whoever holds its place loses nothing more");
+                assert!(!self.ended);
                 assert_eq!(from, self.at);
                 assert!(to > from && to <= log.end);
                 self.at = to;
@@ -205,10 +208,14 @@ proptest! {
         let mut log = Log::default();
         let mut readers: [Reader; 3] = Default::default();
         for step in steps {
-            let floor = readers.iter().filter(|reader| reader.holds).map(|reader| reader.at).min();
+            let floor = readers.iter().filter(|reader| reader.holds.is_some()).map(|reader| reader.at).min();
             match step {
                 Step::Write(err, len) => {
                     log.write(if err { StreamTag::Stderr } else { StreamTag::Stdout }, len, floor);
+                    // What a reader held is let go of with the next write.
+                    let disk: u64 = log.segments().iter().map(|segment| segment.disk).sum();
+                    let bound = LIMITS.cap + 2 * (120 + HEADER_LEN as u64);
+                    prop_assert!(floor.is_some() || log.exited || disk <= bound, "{}", disk);
                 }
                 Step::Read(who, max) => readers[who].step(&log, max),
                 Step::Cut(who) => {
@@ -216,9 +223,9 @@ proptest! {
                     readers[who] = Reader { at, holds, ended: false };
                 }
                 // A place that is gone already cannot be held.
-                Step::Hold(who) if !matches!(log.read(readers[who].at, 1), Got::Gap(..)) => readers[who].holds = true,
+                Step::Hold(who) if !matches!(log.read(readers[who].at, 1), Got::Gap(..)) => readers[who].holds = Some(log.end),
                 Step::Hold(_) => {}
-                Step::LetGo(who) => readers[who].holds = false,
+                Step::LetGo(who) => readers[who].holds = None,
                 Step::Restart => {
                     let again = log.restart();
                     prop_assert_eq!(again.end, log.end, "what was written whole is found again");
@@ -227,8 +234,6 @@ proptest! {
                 Step::Die(len, cut) => log.die_writing(len, cut),
                 Step::Exit => log.exited = true,
             }
-            let disk: u64 = log.segments().iter().map(|segment| segment.disk).sum();
-            prop_assert!(floor.is_some() || disk <= LIMITS.cap + 2 * (120 + HEADER_LEN as u64), "{}", disk);
             // The head is always there.
             if let Some(first) = log.files.first() {
                 prop_assert!(first.start == 0);
