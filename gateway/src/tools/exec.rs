@@ -155,6 +155,8 @@ impl Run<'_> {
                 return self.ended(&state, &exit, text).await;
             }
             if until <= Instant::now() {
+                // A short window may pass before the process is there.
+                let state = if pid(&state) == 0 { self.begun().await? } else { state };
                 return self.to_background(&state, last(&text.text, TAIL_CHARS)).await;
             }
             if self.call.updates && text.next_offset > seen {
